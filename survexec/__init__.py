@@ -1,0 +1,55 @@
+"""Judge tool-using agents by how they got there: prefix executability, survival estimators, paired tests.
+
+The public names below are loaded when first used, so that importing survexec costs next to nothing.
+
+Examples
+--------
+>>> import survexec as sx
+>>> rollouts = sx.datasets.load_tau_retail_methods()
+>>> summary = sx.summarize(rollouts, by="method", resamples=200)
+>>> summary.frame.columns.tolist()
+['method', 'metric', 'estimate', 'lower', 'upper', 'denominator', 'interval']
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Rollouts": "survexec.rollouts",
+    "read": "survexec.reading",
+    "summarize": "survexec.statistics.summary",
+    "curves": "survexec.statistics.curves",
+    "first_errors": "survexec.statistics.curves",
+    "compare": "survexec.statistics.comparison",
+    "report": "survexec.display.report",
+}
+_MODULES = ("datasets", "errors")
+__all__ = ["__version__", *_HOMES, *_MODULES]
+
+if TYPE_CHECKING:
+    from survexec import datasets, errors
+    from survexec.display.report import report
+    from survexec.reading import read
+    from survexec.rollouts import Rollouts
+    from survexec.statistics.comparison import compare
+    from survexec.statistics.curves import curves, first_errors
+    from survexec.statistics.summary import summarize
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+    elif name in _MODULES:
+        value = importlib.import_module(f"survexec.{name}")
+    else:
+        raise AttributeError(f"module 'survexec' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,80 @@
+"""Results -> matplotlib: one module a figure, each a function of a tidy frame that says how to read it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure, SubFigure
+
+from survexec.display.figures.decomposition import decomposition_bars
+from survexec.display.figures.first_errors import first_error_profile
+from survexec.display.figures.forest import forest
+from survexec.display.figures.pec import curve, pec_beside_eligible
+from survexec.display.figures.recovery import success_against_ter
+from survexec.display.figures.states import state_stacks
+from survexec.display.figures.swimmer import swimmer
+from survexec.errors import InputError
+
+__all__ = [
+    "curve",
+    "decomposition_bars",
+    "first_error_profile",
+    "forest",
+    "pec_beside_eligible",
+    "plot",
+    "state_stacks",
+    "success_against_ter",
+    "swimmer",
+]
+
+_ONE_PANEL = {"pec": curve, "pec_elig": curve, "summary": success_against_ter}
+_MANY_PANELS = {"states": state_stacks, "comparison": forest, "first_errors": first_error_profile}
+
+
+def plot(result: Any, ax: Axes | None = None) -> Axes | Figure | SubFigure:
+    """Draw a result by the figure of its kind.
+
+    Parameters
+    ----------
+    result : Summary, Curves, Comparison or FirstErrors
+        Anything with ``.kind``, ``.frame`` and ``.by``.
+    ax : Axes, optional
+        Where to draw. A figure of several panels takes the place that these axes have in their grid.
+
+    Returns
+    -------
+    Axes or Figure
+        Axes for kinds of one panel; else the figure, or the part of the figure that took the place of `ax`.
+
+    Raises
+    ------
+    InputError
+        No figure is known for this kind.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from types import SimpleNamespace
+    >>> frame = pd.DataFrame({
+    ...     "method": "plain", "k": [1, 2], "error_class": "schema", "events": [3, 1], "at_risk": [10, 6],
+    ... })
+    >>> plot(SimpleNamespace(kind="first_errors", frame=frame, by=("method",))).axes[0].get_ylabel()
+    'First errors at call k'
+    """
+    if result.kind in _ONE_PANEL:
+        return _ONE_PANEL[result.kind](result, ax=ax)
+    if result.kind not in _MANY_PANELS:
+        known = ", ".join(sorted({**_ONE_PANEL, **_MANY_PANELS}))
+        raise InputError(f"no figure for results of kind {result.kind!r}; there is one for: {known}")
+    return _MANY_PANELS[result.kind](result, figure=None if ax is None else _place_of(ax))
+
+
+def _place_of(ax: Axes) -> Any:
+    place = ax.get_subplotspec()
+    if place is None:
+        raise InputError(
+            "these axes stand in no grid, so several panels cannot take their place; make them by subplots"
+        )
+    ax.set_axis_off()
+    return ax.figure.add_subfigure(place)

@@ -1,0 +1,170 @@
+"""Paired differences with their intervals, a block a metric."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from survexec.display import style
+from survexec.display.figures import panels
+
+COLUMNS = ("metric", "a", "b", "difference", "lower", "upper", "p_adjusted", "n_pairs")
+_CALLS = {"mean_fed": "Mean FED (calls)", "mean_length": "Mean length (calls)"}
+_ROOM, _GAP = 170.0, 7.0
+
+
+@style.styled
+def forest(comparison: Any, metrics: Sequence[str] | None = None, figure: Figure | None = None) -> Figure:
+    """Draw the paired differences a − b of each metric with their intervals, and write them beside.
+
+    Reading: a point right of the zero line says that a has the higher value. Where the whisker does not reach the line, the
+    interval excludes no difference. Each block has its own scale, in the unit of its metric: shares, or calls for
+    mean FED and mean length. Columns: difference and interval, adjusted p (a dash where the metric has no test),
+    and the pairs of tasks behind it. Long names are replaced by letters that the foot explains.
+
+    Parameters
+    ----------
+    comparison : Comparison or DataFrame
+        Within columns, ``metric``, ``a``, ``b``, ``difference``, ``lower``, ``upper``, ``p_adjusted``, ``n_pairs``.
+    metrics : sequence of str, optional
+        Which to draw, in this order; all of them otherwise.
+    figure : Figure or SubFigure, optional
+        Where to draw, best one with constrained layout; a new one is made otherwise.
+
+    Returns
+    -------
+    Figure
+        One block a metric; two side by side from three metrics on.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({
+    ...     "metric": ["ter"], "a": ["x"], "b": ["y"], "difference": [0.1], "lower": [0.02], "upper": [0.18],
+    ...     "p_adjusted": [0.03], "n_pairs": [100],
+    ... })
+    >>> [text.get_text() for text in forest(frame).axes[0].texts if text.get_gid() == "cell"]
+    ['0.100 [0.020, 0.180]', '0.030', '100']
+    """
+    frame, by = panels.tidy(comparison, COLUMNS)
+    chosen = list(frame["metric"].unique()) if metrics is None else list(metrics)
+    cells = panels.cut(frame[frame["metric"].isin(chosen)], by)
+    if not len(cells):
+        figure, axes = panels.grid(figure, 1, 1.0)
+        panels.say(axes[0], "No differences to draw")
+        return figure
+    across = 1 if len(chosen) < 3 else 2
+    names, key = _names(cells, across)
+    placed, labels = _places(cells, names)
+    tall = 1 + max(label.count("\n") for label, _ in labels)
+    foot = style.wrap(key, 72 * style.TWO_COLUMNS - 10, style.SMALL)
+    height = 0.46 + 0.135 * tall * len(labels)
+    top = 0.12 * (foot.count("\n") + 1) * bool(key) + 0.2 * bool(cells.shared)
+    figure = figure or style.new_figure(style.TWO_COLUMNS, top + height * math.ceil(len(chosen) / across))
+    figure, axes = panels.grid(figure, len(chosen), height, across, gridspec_kw={"wspace": 0.08})
+    texts = _texts(placed, f"a − b [{panels.level_of(comparison)}interval]")
+    widths = [
+        _GAP + max(style.width_of(text, style.TINY) for text in [title, *texts[title]]) for title in texts
+    ]
+    for place, (ax, metric) in enumerate(zip(axes, chosen, strict=True)):
+        rows = placed[placed["metric"] == metric]
+        _block(ax, rows, len(labels))
+        _columns(ax, rows["place"], texts.loc[rows.index], widths)
+        _row_labels(ax, labels if place % across == 0 else [])
+        title = _CALLS.get(metric, style.METRICS.get(metric, style.literal(metric)))
+        ax.set_title(title, loc="left", fontweight="bold")
+    if cells.shared:
+        figure.suptitle(cells.shared)
+    if key:
+        figure.supxlabel(foot, fontsize=style.SMALL, x=0.01, ha="left")
+    return figure
+
+
+def _names(cells: panels.Cells, across: int) -> tuple[dict[Any, str], str]:
+    """Choose how each side is written: by name, or by number with a key where names are too long for the rows."""
+    sides = dict.fromkeys(
+        side for _, rows in cells for pair in zip(rows["a"], rows["b"], strict=True) for side in pair
+    )
+    names = {side: style.literal(side) for side in sides}
+    longest = max(style.width_of(f"− {label}", style.SMALL) for label in names.values())
+    if longest <= (_ROOM if across == 1 else _ROOM / 4):
+        return names, ""
+    short = {side: f"M{index}" for index, side in enumerate(sides, 1)}
+    return short, ",  ".join(f"{short[side]}: {names[side]}" for side in sides)
+
+
+def _places(cells: panels.Cells, names: dict[Any, str]) -> tuple[pd.DataFrame, list[tuple[str, bool]]]:
+    """Give each pair a row, the same in every block; label the rows, headings of groups (True) among them."""
+    placed: list[pd.DataFrame] = []
+    labels: list[tuple[str, bool]] = []
+    for name, rows in cells:
+        if len(cells) > 1:
+            labels.append((name, True))
+        for (a, b), pair in rows.groupby(["a", "b"], sort=False, dropna=False, observed=True):
+            placed.append(pair.assign(place=len(labels)))
+            label = f"{names[a]} − {names[b]}"
+            wide = style.width_of(label, style.SMALL) > _ROOM
+            labels.append((f"{names[a]}\n− {names[b]}" if wide else label, False))
+    return pd.concat(placed, ignore_index=True), labels
+
+
+def _block(ax: Axes, rows: pd.DataFrame, count: int) -> None:
+    """Draw points and whiskers about the zero line."""
+    ax.axvline(0, color=style.INK, linewidth=0.6, zorder=1)
+    ax.hlines(rows["place"], rows["lower"], rows["upper"], color=style.stroke(0).color, linewidth=1.1)
+    ax.plot(rows["difference"], rows["place"], "s", color=style.stroke(0).color, markersize=3.2)
+    ax.hlines(
+        rows["place"], 0, 1, transform=ax.get_yaxis_transform(), color=style.FAINT, linewidth=0.4, zorder=0
+    )
+    ax.set_ylim(count - 0.5, -0.5)
+    ax.set_yticks([])
+    ax.margins(x=0.08)
+    ax.spines["left"].set_visible(False)
+    ax.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
+    panels.dress(ax)
+
+
+def _texts(rows: pd.DataFrame, head: str) -> pd.DataFrame:
+    """Write out each row of the frame; the columns are named by their headings."""
+
+    def written(row: pd.Series) -> list[str]:
+        digits = 2 if row["metric"] in _CALLS else 3
+        at, low, high = (style.number(row[column], digits) for column in ("difference", "lower", "upper"))
+        return [f"{at} [{low}, {high}]", _p_value(row["p_adjusted"]), panels.count(row["n_pairs"])]
+
+    texts = [written(row) for _, row in rows.iterrows()]
+    return pd.DataFrame(texts, index=rows.index, columns=[head, "adj. p", "n"])
+
+
+def _columns(ax: Axes, places: pd.Series, texts: pd.DataFrame, widths: list[float]) -> None:
+    """Write the texts to the right of a block, each column flush right."""
+    look = {"textcoords": "offset points", "ha": "right", "fontsize": style.TINY, "annotation_clip": False}
+    for title, right in zip(texts, np.cumsum(widths), strict=True):
+        for place, text in zip(places, texts[title], strict=True):
+            where = ax.get_yaxis_transform()
+            ax.annotate(
+                text, (1, place), (right, 0), xycoords=where, va="center_baseline", gid="cell", **look
+            )
+        ax.annotate(
+            title, (1, 1), (right, 4), xycoords="axes fraction", color=style.GREY, va="bottom", **look
+        )
+
+
+def _p_value(value: float) -> str:
+    return "<0.001" if value < 0.001 else style.number(value)
+
+
+def _row_labels(ax: Axes, labels: list[tuple[str, bool]]) -> None:
+    """Write what each row compares, to the left of a block."""
+    for place, (label, heading) in enumerate(labels):
+        ax.annotate(
+            label, (0, place), (-6, 0), xycoords=ax.get_yaxis_transform(), textcoords="offset points", ha="right",
+            va="center", fontsize=style.SMALL, fontweight="bold" if heading else "normal", annotation_clip=False,
+        )  # fmt: skip
