@@ -28,7 +28,18 @@ _HOMES = {
     "report": "survexec.display.report",
 }
 _MODULES = ("datasets", "errors")
-__all__ = ["__version__", *_HOMES, *_MODULES]
+__all__ = [
+    "Rollouts",
+    "__version__",
+    "compare",
+    "curves",
+    "datasets",
+    "errors",
+    "first_errors",
+    "read",
+    "report",
+    "summarize",
+]
 
 if TYPE_CHECKING:
     from survexec import datasets, errors

@@ -130,19 +130,19 @@ def faults_in(frame: pd.DataFrame) -> list[Fault]:
             faults.append(Fault(int(row[at]), text, at))
     length, fed = frame["length"], frame["fed"]
     outside = ((fed < 1) | (fed > length + 1)) & (length >= 0)
-    for at in np.flatnonzero(outside.fillna(False).to_numpy(bool)):
+    for at in map(int, np.flatnonzero(outside.fillna(False).to_numpy(bool))):
         text = (
             f"row {row[at]}: fed = {fed.iloc[at]}; with length = {length.iloc[at]} a first-error depth is between "
             f"1 and {length.iloc[at] + 1}"
         )
-        faults.append(Fault(int(row[at]), text, int(at)))
+        faults.append(Fault(int(row[at]), text, at))
     classless = frame["error_class"].notna() & (fed > length).fillna(False).astype(bool)
-    for at in np.flatnonzero(classless.to_numpy(bool)):
+    for at in map(int, np.flatnonzero(classless.to_numpy(bool))):
         text = (
             f"row {row[at]}: error_class = {_shown(frame['error_class'].iloc[at])} but there is no error "
             f"(fed = {fed.iloc[at]} > length = {length.iloc[at]}); it must be empty"
         )
-        faults.append(Fault(int(row[at]), text, int(at)))
+        faults.append(Fault(int(row[at]), text, at))
     return faults + _repeated(frame)
 
 

@@ -21,7 +21,7 @@ from survexec.checks import COLUMNS, KEY, UNKNOWN, Fault, conform, faults_in
 from survexec.errors import InputError, SurvexecWarning
 from survexec.protocol.checker import Checked, check
 from survexec.protocol.readers import Reading, read_file
-from survexec.protocol.trajectory import Call, Ending, ErrorClass, Outcome, Rule, Verdict
+from survexec.protocol.trajectory import Call, ErrorClass, Outcome, Rule, Verdict
 from survexec.rollouts import CALL_COLUMNS, Rollouts, ending_is_crash, ledger_of
 
 # Rewards carry floating noise; tau-bench itself accepts 1 within this distance.
@@ -41,11 +41,11 @@ def read(
     rule: Rule | str = Rule.STRICT,
     columns: Mapping[str, str] | None = None,
     from_path: str | None = None,
-    set: Mapping[str, str] | None = None,  # noqa: A002 - the word of the command line
+    set: Mapping[str, str] | None = None,
     success_threshold: float = 1.0,
     crashed: str = "set_aside",
 ) -> Rollouts:
-    """Read logs or tables of rollouts; what cannot be read is set aside in the ledger and the rest is kept.
+    r"""Read logs or tables of rollouts; what cannot be read is set aside in the ledger and the rest is kept.
 
     Parameters
     ----------
@@ -139,9 +139,7 @@ def _watched(paths: list[Path]) -> Iterable[Path]:
     return rich.progress.track(paths, "reading", console=console, transient=True, disable=hidden)
 
 
-def _read_one(
-    path: Path, format: str | None, rule: Rule, columns: Mapping[str, str] | None, threshold: float
-) -> _Part:
+def _read_one(path: Path, format: str | None, rule: Rule, columns: Mapping[str, str] | None, threshold: float) -> _Part:
     """One file: its rows, its calls, and its lines of the ledger."""
     reading = read_file(path, format=format, columns=columns)
     if reading.format == "survexec":
@@ -299,13 +297,19 @@ def _conformed(frames: list[pd.DataFrame]) -> tuple[pd.DataFrame, list[Fault]]:
 
 def _crashes(crashes: pd.DataFrame, crashed: str) -> list[_Row]:
     """Ledger lines of crashed rollouts, by file and reason; numbers inside a reason do not tell reasons apart."""
-    reasons = crashes["reason"].fillna("no reason recorded").astype(str).str.replace(r"\d+", "#", regex=True)
+    said = crashes["reason"].fillna("no reason recorded").astype(str)
+    # numbers inside a reason, such as seconds to wait, do not make it another reason
+    kinds = said.str.replace(r"\d+", "#", regex=True)
     lines: list[_Row] = []
-    for (source, reason), group in crashes.groupby([crashes["source"], reasons], sort=False):
+    for (source, _), group in crashes.assign(said=said).groupby([crashes["source"], kinds], sort=False):
         shown = ", ".join(f"row {row}" for row in group["row"].head(3)) + (", ..." if len(group) > 3 else "")
-        status = "noted" if crashed == "fail" else "crashed"
-        text = f"crashed and counted as failures: {reason}" if crashed == "fail" else str(reason)
-        lines.append((str(source), status, text, len(group), "rollouts", shown))
+        reason = str(group["said"].iloc[0])
+        if crashed == "fail":
+            lines.append(
+                (str(source), "noted", f"crashed and counted as failures: {reason}", len(group), "rollouts", shown)
+            )
+        else:
+            lines.append((str(source), "crashed", reason, len(group), "rollouts", shown))
     return lines
 
 
@@ -315,7 +319,11 @@ def _joined(parts: list[_Part], whole: pd.DataFrame, kept: np.ndarray) -> pd.Dat
         return None
     starts = np.cumsum([0, *(len(part.frame) for part in parts)])
     calls = pd.concat(
-        [part.calls.assign(at=part.calls["at"] + start) for part, start in zip(parts, starts, strict=False) if part.calls is not None],
+        [
+            part.calls.assign(at=part.calls["at"] + start)
+            for part, start in zip(parts, starts, strict=False)
+            if part.calls is not None
+        ],
         ignore_index=True,
     )
     calls = calls[kept[calls["at"].to_numpy("int64")]]

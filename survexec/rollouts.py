@@ -79,7 +79,8 @@ class Rollouts:
     def __repr__(self) -> str:
         cells = self.frame[list(KEY[:3])].drop_duplicates().shape[0]
         tasks = self.frame[["benchmark", "task_id"]].drop_duplicates().shape[0]
-        return f"Rollouts: {len(self)} of {tasks} tasks in {cells} cells, {int(self.events.sum())} with an error ({self.rule} rule)"
+        errors = int(self.events.sum())
+        return f"Rollouts: {len(self)} of {tasks} tasks in {cells} cells, {errors} with an error ({self.rule} rule)"
 
     def _repr_html_(self) -> str:
         head = self.frame.head(10).to_html(index=False, na_rep="", escape=True, border=0)
@@ -117,7 +118,9 @@ class Rollouts:
         if len(twice):
             task = table.iloc[twice["code"].iloc[0]]
             found = ", ".join(repr(s) for s in twice.loc[twice["code"] == twice["code"].iloc[0], "stratum"])
-            raise InputError(f"task {task['task_id']!r} of {task['benchmark']!r} has several strata: {found}; it must have one")
+            raise InputError(
+                f"task {task['task_id']!r} of {task['benchmark']!r} has several strata: {found}; it must have one"
+            )
         return codes, table.assign(stratum=strata["stratum"].to_numpy())
 
     @property
@@ -184,7 +187,9 @@ class Rollouts:
             raise InputError(f"the rule {rule} needs the calls, and this table has only depths; score the logs again")
         faulty = self.calls[self._errors(rule) & self.calls["k"].notna().to_numpy()]
         first = faulty.sort_values("k", kind="stable").groupby(list(KEY), sort=False)
-        found = pd.DataFrame({"fed": first["k"].first(), "error_class": first["error_class"].first(), "invalid_calls": first.size()})
+        found = pd.DataFrame(
+            {"fed": first["k"].first(), "error_class": first["error_class"].first(), "invalid_calls": first.size()}
+        )
         keys = pd.MultiIndex.from_frame(self.frame[list(KEY)])
         found = found.reindex(keys).reset_index(drop=True)
         frame = self.frame.assign(
@@ -247,7 +252,9 @@ class Rollouts:
         if self.calls is not None:
             table = table.append_column("calls", _nested(self.frame, self.calls))
         about = {"format": 1, "rule": str(self.rule), "ledger": self.ledger.to_dict("records")}
-        table = table.replace_schema_metadata({**(table.schema.metadata or {}), PARQUET_KEY: json.dumps(about).encode()})
+        table = table.replace_schema_metadata(
+            {**(table.schema.metadata or {}), PARQUET_KEY: json.dumps(about).encode()}
+        )
         pq.write_table(table, path)
 
     @classmethod

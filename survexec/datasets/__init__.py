@@ -19,9 +19,9 @@ def load_tau_retail_methods() -> Rollouts:
     Notes
     -----
     Codebook: ``method`` is one of ``tool_calling`` (plain), ``tool_calling_preconditions`` (tools that check
-    preconditions), ``assertions`` (agent that writes assertions) and ``assertions_no_postconditions``; ``task_id`` 0 to
-    99, one trial each; ``length`` T, ``fed`` first-error depth under the strict rule (`Rollouts.under` gives the others),
-    ``success`` reward >= 1, ``error_class`` class of the first error, ``invalid_calls`` refused calls.
+    preconditions), ``assertions`` (agent that writes assertions) and ``assertions_no_postconditions``; ``task_id`` 0
+    to 99, one trial each; ``length`` T, ``fed`` first-error depth under the strict rule (`Rollouts.under` gives the
+    others), ``success`` reward >= 1, ``error_class`` class of the first error, ``invalid_calls`` refused calls.
 
     The assertion agents lost 34 and 5 rollouts to the infrastructure (rate limits, connection resets, unparsable
     output), so comparisons with them rest on the tasks that both sides finished.

@@ -1,0 +1,1 @@
+"""What happened, and could it be executed: logs in, judged trajectories out."""

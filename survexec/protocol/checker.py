@@ -1,7 +1,7 @@
 """Trajectory -> verdict per call, length, first-error depth and class.
 
-Recorded mode: what the environment answered decides. A call whose arguments could not be decoded here is as good
-as any other where the environment took it.
+Recorded mode: what the environment answered decides. A call whose arguments could not be decoded here is as
+good as any other where the environment took it.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Checked:
     verdicts : tuple of Verdict
         One per call.
     positions : tuple of int or None
-        Place of each call in the judged sequence, from 1. None: the call never reached the environment, or stands
-        at or after the first unjudged call.
+        Place of each call in the judged sequence, from 1. None: the call never reached the environment, or
+        stands at or after the first unjudged call.
     length : int
         Judged calls (T).
     ending : Ending
@@ -111,9 +111,7 @@ def check(trajectory: Trajectory) -> Checked:
     return Checked(trajectory, verdicts, tuple(positions), length, ending)
 
 
-def is_error(
-    outcome: Outcome | str, error_class: ErrorClass | str | None, lookup: bool, rule: Rule | str
-) -> bool:
+def is_error(outcome: Outcome | str, error_class: ErrorClass | str | None, lookup: bool, rule: Rule | str) -> bool:
     """Whether one call is an error under a rule: the only place where the rules stand.
 
     Parameters
@@ -158,7 +156,7 @@ def _judge(call: Call, catalogue: Catalogue | None) -> Verdict:
         return Verdict(Outcome.INFRASTRUCTURE, message=message_of(text))
     if not (call.error or (catalogue and catalogue.is_refusal(text))):
         return _OK
-    error_class, lookup = (
-        catalogue.match(call.tool, text) if catalogue else (ErrorClass.UNCLASSIFIED, False)
-    )
+    error_class, lookup = ErrorClass.UNCLASSIFIED, False
+    if catalogue:
+        error_class, lookup = catalogue.match(call.tool, text)
     return Verdict(Outcome.INVALID, error_class, message_of(text), lookup)

@@ -14,8 +14,8 @@ import pandas as pd
 from survexec.checks import UNKNOWN
 from survexec.errors import InputError, PairingError
 from survexec.rollouts import Rollouts
-from survexec.statistics import intervals
-from survexec.statistics.estimands import METRICS, Metric, metric_values
+from survexec.statistics import proportions
+from survexec.statistics.estimands import METRICS, Metric
 from survexec.statistics.paired_tests import Tested, holm, mcnemar_midp, sign_flip, sign_flip_real
 from survexec.statistics.resampling import RESAMPLES, Replicates, as_seed, replicate
 from survexec.statistics.results import Result
@@ -124,8 +124,8 @@ def compare(
         All by default; fewer metrics make a smaller family of tests.
     level : float
     interval : str, optional
-        One of `INTERVALS`. None: the expanded percentile of the paired bootstrap over tasks; MOVER from Wilson limits for
-        a share whose denominator is below 20 on a side.
+        One of `INTERVALS`. None: the expanded percentile of the paired bootstrap over tasks; MOVER from Wilson
+        limits for a share whose denominator is below 20 on a side.
     resamples : int
     rng : int or numpy.random.Generator
 
@@ -180,7 +180,13 @@ def _checked_metrics(metrics: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def _paired(
-    tally: Tally, rollouts: Rollouts, between: str, within: tuple[str, ...], baseline: str | None, resamples: int, seed: int
+    tally: Tally,
+    rollouts: Rollouts,
+    between: str,
+    within: tuple[str, ...],
+    baseline: str | None,
+    resamples: int,
+    seed: int,
 ) -> tuple[list[Pair], tuple[str, ...]]:
     """Every pair with common tasks and its replicates; and what was refused."""
     wanted = list(_wanted(tally, between, within, baseline))
@@ -203,7 +209,7 @@ def _paired(
         cells = sorted({cell for pair in inside for cell in pair})
         # cells of one pattern share their weights, and those weights cover exactly the common tasks
         part = tally.take(both, cells)
-        sample = replicate(part, metric_values, resamples, seed)
+        sample = replicate(part, list(METRICS.values()), resamples, seed)
         for a, b in inside:
             at = [cells.index(a), cells.index(b)]
             either = present[:, a] | present[:, b]
@@ -220,7 +226,9 @@ def _wanted(tally: Tally, between: str, within: tuple[str, ...], baseline: str |
     """Pairs of cells (a, b) to compare, b the baseline where there is one."""
     cells = tally.cells
     if baseline is not None and baseline not in set(cells[between]):
-        raise InputError(f"baseline {baseline!r} is no {between}; there are: {', '.join(map(str, cells[between].unique()))}")
+        raise InputError(
+            f"baseline {baseline!r} is no {between}; there are: {', '.join(map(str, cells[between].unique()))}"
+        )
     groups = cells.groupby(list(within), sort=False).indices.values() if within else [np.arange(len(cells))]
     for group in groups:
         if baseline is None:
@@ -251,7 +259,9 @@ def _compared(result: Comparison, level: float, interval: str | None) -> Compari
     for pair in result.pairs:
         if pair.left_out:
             some = ", ".join(pair.left_out[:10]) + (", ..." if len(pair.left_out) > 10 else "")
-            notes.append(f"{pair.name}: {len(pair.left_out)} of the tasks are on one side only and are left out: {some}")
+            notes.append(
+                f"{pair.name}: {len(pair.left_out)} of the tasks are on one side only and are left out: {some}"
+            )
         for name in result.made["metrics"]:
             row, told = _row(pair, METRICS[name], level, interval)
             rows.append({**pair.within, **row})
@@ -285,9 +295,7 @@ def _row(pair: Pair, metric: Metric, level: float, interval: str | None) -> tupl
     return row, notes
 
 
-def _interval(
-    pair: Pair, metric: Metric, level: float, wanted: str | None
-) -> tuple[float, float, str, list[str]]:
+def _interval(pair: Pair, metric: Metric, level: float, wanted: str | None) -> tuple[float, float, str, list[str]]:
     """Bounds of a difference, the name of their method, and notes."""
     denominator = metric.denominator(pair.tally.total)
     if (denominator == 0).any():
@@ -302,8 +310,8 @@ def _interval(
     if wanted is None and metric.conditional and denominator.min() < SMALL_DENOMINATOR:
         name = "mover"
         notes.append(
-            f"{pair.name}: {metric.label} rests on {int(denominator[0])} and {int(denominator[1])}; its interval is MOVER "
-            "from Wilson limits, which takes the two sides as independent"
+            f"{pair.name}: {metric.label} rests on {int(denominator[0])} and {int(denominator[1])}; its interval is "
+            "MOVER from Wilson limits, which takes the two sides as independent"
         )
     at = list(METRICS).index(metric.name)
     if name in BOOTSTRAP:
@@ -313,9 +321,13 @@ def _interval(
             notes.append(f"{pair.name}: {metric.label} is undefined in {undefined} resamples, which are left out")
         if np.isnan(lower) and binary:
             name = "newcombe"
-            notes.append(f"{pair.name}: the difference in {metric.label} is the same on every task; its interval is Newcombe's")
+            notes.append(
+                f"{pair.name}: the difference in {metric.label} is the same on every task; its interval is Newcombe's"
+            )
         elif np.isnan(lower):
-            notes.append(f"{pair.name}: the difference in {metric.label} is the same on every task; resampling gives no interval")
+            notes.append(
+                f"{pair.name}: the difference in {metric.label} is the same on every task; resampling gives no interval"
+            )
     if name not in BOOTSTRAP:
         lower, upper = _closed_form(pair, metric, level, name)
     return lower, upper, name, notes
@@ -323,18 +335,18 @@ def _interval(
 
 def _closed_form(pair: Pair, metric: Metric, level: float, name: str) -> tuple[float, float]:
     """Newcombe, Tango or MOVER."""
-    z = intervals.normal_quantile(level)
+    z = proportions.normal_quantile(level)
     if name == "mover":
         low, high, _ = proportion_bounds(metric, pair.tally, z)
         p = metric(pair.tally.total)
-        lower, upper = intervals.mover(p[0], (low[0], high[0]), p[1], (low[1], high[1]))
+        lower, upper = proportions.mover(p[0], (low[0], high[0]), p[1], (low[1], high[1]))
         return float(lower), float(upper)
     first, second = _hits(pair.tally, metric)
     b, c = int((first & ~second).sum()), int((~first & second).sum())
     if name == "tango":
-        return intervals.tango(b, c, len(first), z)
+        return proportions.tango(b, c, len(first), z)
     both = int((first & second).sum())
-    lower, upper = intervals.newcombe_paired(both, b, c, len(first) - both - b - c, z)
+    lower, upper = proportions.newcombe_paired(both, b, c, len(first) - both - b - c, z)
     return float(lower), float(upper)
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 
 from survexec.errors import InputError
 from survexec.rollouts import Rollouts
-from survexec.statistics import intervals
+from survexec.statistics import intervals, proportions
 from survexec.statistics.estimands import CURVES, STATES, Curve
 from survexec.statistics.resampling import RESAMPLES, Replicates, as_seed, replicate
 from survexec.statistics.results import Result
@@ -55,7 +55,9 @@ class Curves(Result):
         Curves
         """
         level = checked_level(level)
-        return replace(self, frame=_frame(self.kind, self.tally, self.sample, level), made={**self.made, "level": level})
+        return replace(
+            self, frame=_frame(self.kind, self.tally, self.sample, level), made={**self.made, "level": level}
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +120,7 @@ def curves(
     if max_depth is not None and max_depth < 0:
         raise InputError(f"max_depth = {max_depth}; it must be 0 or more")
     tally = count(rollouts, by, depth=longest if max_depth is None else max_depth)
-    sample = replicate(tally, CURVES[kind], resamples, seed) if kind in CURVES else None
+    sample = replicate(tally, [CURVES[kind]], resamples, seed) if kind in CURVES else None
     made = {
         "by": by, "kind": kind, "level": level, "resamples": resamples, "seed": seed, "rule": str(rollouts.rule),
         "unit": "task",
@@ -178,7 +180,7 @@ def curve_bounds(curve: Curve, tally: Tally, sample: Replicates, level: float) -
     lower, upper, band_lower, band_upper : numpy.ndarray
         Shape (cell, depth). At depth 0 PEC is 1 by definition, without uncertainty.
     """
-    size = intervals.effective_n(curve.numerator(tally.counts), curve.denominator(tally.counts))
+    size = proportions.effective_n(curve.numerator(tally.counts), curve.denominator(tally.counts))
     estimate = sample.estimate
     hits = np.nan_to_num(estimate) * size
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -187,8 +189,8 @@ def curve_bounds(curve: Curve, tally: Tally, sample: Replicates, level: float) -
     inside, outside = curve.numerator(total), curve.denominator(total) - curve.numerator(total)
     usable = (inside >= intervals.BAND_MINIMUM) & (outside >= intervals.BAND_MINIMUM) & (error > 0)
     critical = intervals.sup_t(sample.values, estimate, error, usable, level)[:, None]
-    pointwise = intervals.wilson(hits, size, intervals.normal_quantile(level))
-    bounds = np.stack([*pointwise, *intervals.wilson(hits, size, critical)])
+    pointwise = proportions.wilson(hits, size, proportions.normal_quantile(level))
+    bounds = np.stack([*pointwise, *proportions.wilson(hits, size, critical)])
     bounds[..., 0] = np.where(size[..., 0] > 0, estimate[..., 0], np.nan)
     return tuple(bounds)
 
@@ -215,8 +217,8 @@ def _frame(kind: str, tally: Tally, sample: Replicates | None, level: float) -> 
 
 def _state_bounds(curve: Curve, tally: Tally, level: float) -> tuple[np.ndarray, ...]:
     """Pointwise Wilson limits of a share of the state stack; it has no band."""
-    size = intervals.effective_n(curve.numerator(tally.counts), curve.denominator(tally.counts))
-    lower, upper = intervals.wilson(curve(tally.total) * size, size, intervals.normal_quantile(level))
+    size = proportions.effective_n(curve.numerator(tally.counts), curve.denominator(tally.counts))
+    lower, upper = proportions.wilson(curve(tally.total) * size, size, proportions.normal_quantile(level))
     lower[:, 0] = upper[:, 0] = curve(tally.total)[:, 0]
     none = np.full(lower.shape, np.nan)
     return lower, upper, none, none

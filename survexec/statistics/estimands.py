@@ -54,6 +54,7 @@ class Metric:
     meaning: str
 
     def __call__(self, counts: Counts) -> np.ndarray:
+        """The number at these counts, NaN where the denominator is 0."""
         return ratio(self.numerator(counts), self.denominator(counts))
 
 
@@ -124,6 +125,7 @@ class Curve:
     meaning: str
 
     def __call__(self, counts: Counts) -> np.ndarray:
+        """The number at these counts, NaN where the denominator is 0."""
         return ratio(self.numerator(counts), self.denominator(counts))
 
 
@@ -152,24 +154,12 @@ STATES: Final = {
     state.name: state
     for state in (
         Curve("errored", "Errored", lambda c: np.cumsum(c["errors"], axis=-1), _of_all, "first error at or before k"),
-        Curve("finished", "Finished clean", lambda c: _before(c["finished"]), _of_all, "stopped by itself before call k"),
-        Curve("truncated", "Cut by a limit", lambda c: _before(c["censored"]), _of_all, "cut before call k, no error yet"),
+        Curve(
+            "finished", "Finished clean", lambda c: _before(c["finished"]), _of_all, "stopped by itself before call k"
+        ),
+        Curve(
+            "truncated", "Cut by a limit", lambda c: _before(c["censored"]), _of_all, "cut before call k, no error yet"
+        ),
         Curve("running", "Running clean", _feature("alive"), _of_all, "made k calls, all executable"),
     )
 }
-
-
-def metric_values(counts: Counts) -> np.ndarray:
-    """Every metric, in the order of `METRICS`, as a last axis.
-
-    Parameters
-    ----------
-    counts : Counts
-        Leading axes of any shape.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (..., metric).
-    """
-    return np.stack([metric(counts) for metric in METRICS.values()], axis=-1)

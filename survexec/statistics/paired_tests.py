@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from scipy import stats
 
-# Sums of signed differences that the exact test lists, or the lattice it fills, for half of the tasks; beyond both it draws.
+# Sums that the exact test lists for half of the tasks, or the lattice of them that it fills; beyond both it draws.
 _LISTED: Final = 2**20
 _LATTICE: Final = 2**22
 _DRAWS: Final = 99_999
@@ -36,7 +36,7 @@ class Tested:
 
 
 def mcnemar_midp(first: np.ndarray, second: np.ndarray) -> Tested:
-    """McNemar's test with the mid-p value: do two methods hit equally often on the same tasks?
+    """McNemar's test with the mid-p value: whether two methods hit equally often on the same tasks.
 
     Parameters
     ----------

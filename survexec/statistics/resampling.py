@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import pandas as pd
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from survexec.errors import InputError
 from survexec.statistics.tally import Counts, Tally
@@ -25,11 +26,11 @@ class Replicates:
     Parameters
     ----------
     estimate : numpy.ndarray
-        Shape (cell, statistic...).
+        Shape (cell, statistic).
     values : numpy.ndarray
-        Bootstrap replicates, shape (cell, statistic..., resample).
+        Bootstrap replicates, shape (cell, statistic, resample).
     jackknife : numpy.ndarray
-        Estimates without one task, shape (task, cell, statistic...); NaN where the cell lacks the task.
+        Estimates without one task, shape (task, cell, statistic); NaN where the cell lacks the task.
     n_tasks : numpy.ndarray
         Tasks of each cell, shape (cell,).
     strata : numpy.ndarray
@@ -41,6 +42,13 @@ class Replicates:
     jackknife: np.ndarray
     n_tasks: np.ndarray
     strata: np.ndarray
+
+    def only(self, statistics: slice) -> Replicates:
+        """Some of the statistics."""
+        return Replicates(
+            self.estimate[:, statistics], self.values[:, statistics], self.jackknife[:, :, statistics],
+            self.n_tasks, self.strata,
+        )  # fmt: skip
 
     def difference(self, a: int, b: int) -> Replicates:
         """Replicates of cell a minus cell b, as one cell; both must have the same tasks."""
@@ -120,23 +128,37 @@ def task_weights(strata: np.ndarray, resamples: int, seed: int, block: int = BLO
     streams = np.random.default_rng(seed).spawn(len(members))
     for start in range(0, resamples, block):
         rows = min(block, resamples - start)
+        if len(members) == 1:
+            yield _counted(streams[0], rows, len(strata))
+            continue
         weights = np.empty((rows, len(strata)), dtype=np.int64)
         for inside, stream in zip(members, streams, strict=True):
-            n = len(inside)
-            drawn = stream.integers(0, n, (rows, n))
-            drawn += np.arange(0, rows * n, n)[:, None]
-            weights[:, inside] = np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n)
+            weights[:, inside] = _counted(stream, rows, len(inside))
         yield weights
 
 
-def replicate(tally: Tally, estimator: Estimator, resamples: int = RESAMPLES, seed: int = 0) -> Replicates:
-    """Bootstrap and jackknife a function of counts over tasks, in every cell at once.
+def _counted(stream: np.random.Generator, rows: int, n: int) -> np.ndarray:
+    """Rows of n uniform draws among n tasks, counted by task."""
+    drawn = stream.integers(0, n, (rows, n))
+    drawn += np.arange(0, rows * n, n)[:, None]
+    return np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n)
+
+
+@functools.cache
+def _threads() -> ThreadpoolController:
+    """The thread pools of this process; finding them takes milliseconds, so once."""
+    return ThreadpoolController()
+
+
+def replicate(tally: Tally, estimators: Sequence[Estimator], resamples: int = RESAMPLES, seed: int = 0) -> Replicates:
+    """Bootstrap and jackknife functions of counts over tasks, in every cell at once.
 
     Parameters
     ----------
     tally : Tally
-    estimator : callable
-        Counts (..., column) -> array (..., statistic...).
+    estimators : sequence of callable
+        Each maps Counts (..., column) to an array (...) or, for a curve, (..., depth); their values are put after one
+        another along the axis of statistics.
     resamples : int
     seed : int
         Cells with the same number of tasks and the same strata get the same weights, whatever else is there.
@@ -150,40 +172,77 @@ def replicate(tally: Tally, estimator: Estimator, resamples: int = RESAMPLES, se
     Efron (1979), Annals of Statistics 7:1-26. Field and Welsh (2007), JRSS B 69:369-390 (resampling clusters).
     """
     strata = strata_of(tally)
-    estimate = estimator(tally.total)
-    shape = estimate.shape[1:]
-    values = np.empty((len(tally.cells), *shape, resamples))
-    jackknife = np.full((len(tally.tasks), len(tally.cells), *shape), np.nan)
+    tally = tally.select(_features_of(estimators, tally.total))
+    estimate = _together(estimators, tally.total)
+    values = np.empty((*estimate.shape, resamples))
+    jackknife = np.full((len(tally.tasks), *estimate.shape), np.nan)
     for tasks, cells in tally.groups():
         part = tally.take(tasks, cells)
-        blocks = task_weights(strata[tasks], resamples, seed)
-        values[cells] = np.moveaxis(np.concatenate(list(weighted(part, estimator, blocks))), 0, -1)
+        # the usual case, all cells on the same tasks, is written in place
+        inside = values if len(cells) == len(values) else np.empty((len(cells), *values.shape[1:]))
+        evaluate(part, estimators, task_weights(strata[tasks], resamples, seed), inside)
+        if inside is not values:
+            values[cells] = inside
         without = Counts(part.total.values - part.counts.values, part.counts.columns)
-        jackknife[np.ix_(tasks, cells)] = estimator(without)
+        jackknife[np.ix_(tasks, np.array(cells))] = _together(estimators, without)
     return Replicates(estimate, values, jackknife, tally.present.sum(axis=0), strata)
 
 
-def weighted(tally: Tally, estimator: Estimator, blocks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """The estimator at given task weights.
+def evaluate(tally: Tally, estimators: Sequence[Estimator], blocks: Iterable[np.ndarray], out: np.ndarray) -> None:
+    """The estimators at given task weights, written into an array.
 
     Parameters
     ----------
     tally : Tally
-    estimator : callable
+    estimators : sequence of callable
     blocks : iterable of numpy.ndarray
         Weights of shape (resample, task), such as `task_weights` or resample counts from elsewhere.
-
-    Yields
-    ------
-    numpy.ndarray
-        Shape (resample, cell, statistic...).
+    out : numpy.ndarray
+        Shape (cell, statistic, resample).
     """
     n, cells, columns = tally.counts.values.shape
     digits = _Digits.of(tally.counts.values.reshape(n, cells * columns))
-    with threadpool_limits(1, user_api="blas"):
+    start = 0
+    with _threads().limit(limits=1, user_api="blas"):
         for weights in blocks:
-            sums = digits.sums(weights).reshape(len(weights), cells, columns)
-            yield estimator(Counts(sums, tally.counts.columns))
+            sums = digits.sums(weights).reshape(cells, columns, len(weights))
+            # resamples last in memory, first in shape: estimators see (resample, cell, column)
+            counts = Counts(np.moveaxis(sums, -1, 0), tally.counts.columns)
+            at = 0
+            for estimator in estimators:
+                found = _last_axis(estimator(counts), counts)
+                out[:, at : at + found.shape[-1], start : start + len(weights)] = np.moveaxis(found, 0, -1)
+                at += found.shape[-1]
+            start += len(weights)
+
+
+def _last_axis(found: np.ndarray, counts: Counts) -> np.ndarray:
+    """A scalar statistic gets an axis of length one, so that it stands beside curves."""
+    return found[..., None] if found.ndim < counts.values.ndim else found
+
+
+def _together(estimators: Sequence[Estimator], counts: Counts) -> np.ndarray:
+    """All statistics along one last axis."""
+    return np.concatenate([_last_axis(estimator(counts), counts) for estimator in estimators], axis=-1)
+
+
+class _Watched(Counts):
+    """Counts that remember which features were read."""
+
+    def __init__(self, counts: Counts) -> None:
+        super().__init__(counts.values, counts.columns)
+        object.__setattr__(self, "seen", {})
+
+    def __getitem__(self, feature: str) -> np.ndarray:
+        self.seen[feature] = None  # type: ignore[attr-defined]
+        return super().__getitem__(feature)
+
+
+def _features_of(estimators: Sequence[Estimator], counts: Counts) -> list[str]:
+    """The features that the estimators read: no others need be multiplied."""
+    watched = _Watched(counts)
+    _together(estimators, watched)
+    return list(watched.seen) + ["rollouts"] * ("rollouts" not in watched.seen)  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
@@ -201,11 +260,9 @@ class _Digits:
 
     @classmethod
     def of(cls, counts: np.ndarray) -> _Digits:
-        for dtype, mantissa in ((np.float32, 24), (np.float64, 53)):
-            # the weights of a resample add to the number of tasks, which bounds every sum
-            bits = mantissa - 1 - int(np.ceil(np.log2(max(len(counts), 2))))
-            if bits >= 8:
-                break
+        # the weights of a resample add to the number of tasks, which bounds every sum of digits
+        growth = 1 + int(np.ceil(np.log2(max(len(counts), 2))))
+        dtype, bits = (np.float32, 24 - growth) if growth <= 16 else (np.float64, 53 - growth)
         whole_digits = max(int(np.ceil(np.log2(counts.max(initial=1.0) + 1) / bits)), 1)
         quantum, rest = 2.0 ** (bits * whole_digits), counts.copy()
         blocks, columns, scales = [], [], []
@@ -217,18 +274,14 @@ class _Digits:
             blocks.append(digit)
             columns.append(left)
             scales.append(quantum)
-        return cls(np.concatenate(blocks, axis=1).astype(dtype), tuple(columns), tuple(scales))
+        return cls(np.concatenate(blocks, axis=1).T.astype(dtype), tuple(columns), tuple(scales))
 
     def sums(self, weights: np.ndarray) -> np.ndarray:
-        """Weighted sums of the original columns, shape (resample, column)."""
-        product = weights.astype(self.matrix.dtype) @ self.matrix
-        out = np.zeros((len(weights), len(self.columns[0])))
-        start = 0
-        for columns, scale in zip(self.columns, self.scales, strict=True):
-            digit = product[:, start : start + len(columns)]
+        """Weighted sums of the original columns, shape (column, resample)."""
+        product = self.matrix @ weights.astype(self.matrix.dtype).T
+        start = len(self.columns[0])
+        out = np.multiply(product[:start], self.scales[0], dtype=np.float64)
+        for columns, scale in zip(self.columns[1:], self.scales[1:], strict=True):
+            out[columns] += product[start : start + len(columns)] * scale
             start += len(columns)
-            if len(columns) == out.shape[1]:
-                out += digit if scale == 1 else digit * scale
-            else:
-                out[:, columns] += digit * scale
         return out

@@ -9,10 +9,11 @@ from typing import Any, ClassVar, Final
 import numpy as np
 import pandas as pd
 
+from survexec.checks import UNKNOWN
 from survexec.errors import InputError
 from survexec.rollouts import Rollouts
-from survexec.statistics import intervals
-from survexec.statistics.estimands import METRICS, Metric, metric_values, ratio
+from survexec.statistics import intervals, proportions
+from survexec.statistics.estimands import METRICS, Metric, ratio
 from survexec.statistics.resampling import RESAMPLES, Replicates, as_seed, replicate
 from survexec.statistics.results import Result
 from survexec.statistics.tally import CELL, Tally, checked_by, count
@@ -123,7 +124,7 @@ def summarize(
         raise InputError(f"resamples = {resamples}; an interval needs at least 100")
     seed = as_seed(rng)
     tally = count(rollouts, by)
-    sample = replicate(tally, metric_values, resamples, seed)
+    sample = replicate(tally, list(METRICS.values()), resamples, seed)
     made = {
         "by": by, "level": level, "interval": interval, "resamples": resamples, "seed": seed,
         "rule": str(rollouts.rule), "unit": "task",
@@ -179,8 +180,8 @@ def proportion_bounds(metric: Metric, tally: Tally, z: float) -> tuple[np.ndarra
         Shape (cell,).
     """
     x, n = metric.numerator(tally.counts), metric.denominator(tally.counts)
-    size = intervals.effective_n(x, n)
-    lower, upper = intervals.wilson(metric(tally.total) * size, size, z)
+    size = proportions.effective_n(x, n)
+    lower, upper = proportions.wilson(metric(tally.total) * size, size, z)
     return lower, upper, n.max(axis=0, initial=0) > 1
 
 
@@ -196,7 +197,7 @@ def _frame(tally: Tally, sample: Replicates, level: float, interval: str | None)
         if name == "wilson" and not metric.proportion:
             name = "bca"
         if name == "wilson":
-            lower, upper, clustered = proportion_bounds(metric, tally, intervals.normal_quantile(level))
+            lower, upper, clustered = proportion_bounds(metric, tally, proportions.normal_quantile(level))
             names = np.where(clustered, "wilson_effective_n", "wilson")
         else:
             if name not in drawn:
@@ -215,8 +216,11 @@ def _frame(tally: Tally, sample: Replicates, level: float, interval: str | None)
         ]  # fmt: skip
     n = total["rollouts"]
     plain = {
-        "rollouts": n, "tasks": tally.present.sum(axis=0), "rr_eligible": total.errors, "zero_calls": total["zero_calls"]
-    }  # fmt: skip
+        "rollouts": n,
+        "tasks": tally.present.sum(axis=0),
+        "rr_eligible": total.errors,
+        "zero_calls": total["zero_calls"],
+    }
     for name, values in plain.items():
         rows += [
             {"cell": c, "metric": name, "estimate": float(values[c]), "lower": np.nan, "upper": np.nan,
@@ -229,10 +233,13 @@ def _frame(tally: Tally, sample: Replicates, level: float, interval: str | None)
 
 
 def cell_names(tally: Tally) -> list[str]:
-    """A name for each cell: the values of the columns that vary, or all of them."""
+    """A name for each cell: the values of the columns that vary, or of those that say anything."""
     cells = tally.cells
-    varying = [name for name in cells.columns if cells[name].nunique() > 1] or list(cells.columns)
-    return [" / ".join(map(str, row)) or "all" for row in cells[varying].itertuples(index=False)]
+    varying = [name for name in cells.columns if cells[name].nunique() > 1]
+    telling = varying or [name for name in cells.columns if (cells[name] != UNKNOWN).any()]
+    if not telling:
+        return ["all rollouts"] * len(cells)
+    return [" / ".join(map(str, row)) for row in cells[telling].itertuples(index=False)]
 
 
 def summary_notes(tally: Tally, sample: Replicates) -> tuple[str, ...]:
@@ -248,7 +255,9 @@ def summary_notes(tally: Tally, sample: Replicates) -> tuple[str, ...]:
             )
         unlabelled = int(n - total["labelled"][c])
         if unlabelled:
-            notes.append(f"{name}: {unlabelled} of {n} rollouts have no recorded success and do not enter success, RR and s")
+            notes.append(
+                f"{name}: {unlabelled} of {n} rollouts have no recorded success and do not enter success, RR and s"
+            )
         notes += [
             f"{name}: {metric.label} is undefined: {metric.undefined} (0/0)"
             for metric in METRICS.values()

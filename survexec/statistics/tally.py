@@ -128,9 +128,32 @@ class Tally:
         values = self.counts.values[tasks][:, cells]
         return Tally(
             Counts(values, self.counts.columns),
-            self.tasks[tasks].reset_index(drop=True),
+            self.tasks.iloc[np.arange(len(self.tasks))[tasks]].reset_index(drop=True),
             self.cells.iloc[cells].reset_index(drop=True),
         )
+
+    def select(self, features: Sequence[str]) -> Tally:
+        """The same tally with some features only.
+
+        Parameters
+        ----------
+        features : sequence of str
+
+        Returns
+        -------
+        Tally
+        """
+        columns: dict[str, int | slice] = {}
+        picked: list[int] = []
+        for name in features:
+            place = self.counts.columns[name]
+            if isinstance(place, slice):
+                columns[name] = slice(len(picked), len(picked) + place.stop - place.start)
+                picked += range(place.start, place.stop)
+            else:
+                columns[name] = len(picked)
+                picked.append(place)
+        return replace(self, counts=Counts(self.counts.values[:, :, picked], columns))
 
     def groups(self) -> Iterator[tuple[np.ndarray, list[int]]]:
         """Cells with the same tasks, as (tasks, cells): they share their weights, which is the pairing."""
@@ -193,7 +216,7 @@ def count(rollouts: Rollouts, by: Sequence[str] = CELL, depth: int | None = None
     order = np.lexsort((length, fed, flat))
     flat, size = flat[order], len(tasks) * len(cells)
     columns: dict[str, int | slice] = {}
-    blocks = []
+    blocks: list[np.ndarray] = []
     for name, values in _scalars(frame, length, fed).items():
         columns[name] = len(blocks)
         blocks.append(np.bincount(flat, values[order], minlength=size)[:, None])
@@ -253,7 +276,7 @@ def _by_depth(frame: pd.DataFrame, length: np.ndarray, fed: np.ndarray, depth: i
     clean = F > T
     completed = (frame["ending"] == str(Ending.COMPLETED)).to_numpy()[:, None]
     values = (
-        (F > k) | (k == 0),
+        (k < F) | (k == 0),
         k <= T,
         (k <= T) & (k <= F),
         (k == F) & ~clean,

@@ -1,4 +1,4 @@
-"""Catalogues: what a benchmark's environment says when it refuses a call, as versioned data, and the class of it.
+"""Catalogues: what an environment says when it refuses a call, as versioned data, and the class of that.
 
 A catalogue is a TOML file in this folder; `tau.toml` says how its patterns are matched.
 """
@@ -224,9 +224,7 @@ def _load(name: str) -> Catalogue:
         for rule in table["rule"]
     )
     refusals = re.compile("|".join(f"(?:{form})" for form in table["refusals"]), re.IGNORECASE)
-    return Catalogue(
-        table["benchmark"], table["versions"], refusals, frozenset(table["lookup_tools"]), entries
-    )
+    return Catalogue(table["benchmark"], table["versions"], refusals, frozenset(table["lookup_tools"]), entries)
 
 
 @cache

@@ -147,9 +147,7 @@ class Document:
         is_json = start in (b"[", b"{")
         if b"\0" in head or not (is_json or _is_text(head)):
             begin = head[:4].hex(" ")
-            raise UnreadableError(
-                f"no UTF-8 text (begins with bytes {begin}): JSON, CSV or Parquet is wanted"
-            )
+            raise UnreadableError(f"no UTF-8 text (begins with bytes {begin}): JSON, CSV or Parquet is wanted")
         if not is_json:
             return Shape.TEXT
         if _has_lines(self.data):

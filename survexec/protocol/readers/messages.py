@@ -29,9 +29,22 @@ def text_of(content: Any) -> str:
     if content is None:
         return ""
     if isinstance(content, list):
-        parts = [part.get("text", "") if isinstance(part, dict) else part for part in content]
-        return "\n".join(text_of(part) for part in parts)
-    return json.dumps(content)
+        return "\n".join(_part(part) for part in content)
+    return _written(content)
+
+
+def _part(part: Any) -> str:
+    if isinstance(part, dict):
+        text = part.get("text")
+        return text if isinstance(text, str) else ""
+    return part if isinstance(part, str) else _written(part)
+
+
+def _written(value: Any) -> str:
+    try:
+        return json.dumps(value)
+    except RecursionError:
+        return "(nested too deep to be shown)"
 
 
 def decode_arguments(value: Any) -> dict[str, Any] | str | None:
@@ -47,7 +60,7 @@ def decode_arguments(value: Any) -> dict[str, Any] | str | None:
     if value is None or isinstance(value, dict):
         return value
     if not isinstance(value, str):
-        return json.dumps(value)
+        return _written(value)
     if not value.strip():
         return None
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import difflib
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -113,11 +114,10 @@ def read_table(frame: Any, *, columns: Mapping[str, str] | None = None, source: 
     check_names(columns or {})
     try:
         known = nw.from_native(frame)
-    except TypeError:
+    except (TypeError, nw.exceptions.DuplicateError) as error:
         kind = type(frame).__name__
-        raise InputError(
-            f"{source}: a {kind} is no table: pandas, polars, pyarrow and the like are"
-        ) from None
+        reason = one_line(str(error), 120)
+        raise InputError(f"{source}: {kind} is no frame with distinct columns: {reason}") from None
     eager = known.collect() if isinstance(known, nw.LazyFrame) else known
     return _named(eager.to_pandas(), columns or {}, source)
 
@@ -144,17 +144,19 @@ def _csv(document: Document, columns: Mapping[str, str]) -> pd.DataFrame:
     # In text only an empty cell is missing: a method may well be called "None".
     missing = {name: [""] if name in text else _MISSING for name in names}
     try:
-        return pd.read_csv(
-            BytesIO(document.data),
-            sep=separator,
-            dtype=dict.fromkeys(text, object),
-            keep_default_na=False,
-            na_values=missing,
-            float_precision="round_trip",
-            encoding="utf-8",
-            index_col=False,
-        )
-    except (ValueError, pd.errors.ParserError) as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # rows longer than the header would lose cells
+            return pd.read_csv(
+                BytesIO(document.data),
+                sep=separator,
+                dtype=dict.fromkeys(text, object),
+                keep_default_na=False,
+                na_values=missing,
+                float_precision="round_trip",
+                index_col=False,
+                low_memory=False,
+            )
+    except (ValueError, pd.errors.ParserWarning) as error:
         raise UnreadableError(f"no readable CSV table: {one_line(str(error))}") from None
 
 
@@ -173,9 +175,12 @@ def _named(frame: pd.DataFrame, columns: Mapping[str, str], source: str) -> Read
     """Frame under survexec's names, in survexec's order, with what was absent filled in."""
     frame = frame.rename(columns=str)
     wanted = {name: columns.get(name, name) for name in COLUMNS}
-    absent = [
-        name for name, own in wanted.items() if own not in frame and (name in columns or name in REQUIRED)
-    ]
+    absent = [name for name, own in wanted.items() if own not in frame and (name in columns or name in REQUIRED)]
+    if frame.empty:
+        raise UnreadableError("the table has no rows")
+    if frame.columns.has_duplicates:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        raise UnreadableError(f"the column {one_line(twice, 40)!r} is there more than once: name each once")
     if absent:
         raise UnreadableError("; ".join(_absence(name, wanted[name], list(frame.columns)) for name in absent))
     named = pd.DataFrame(index=pd.RangeIndex(len(frame)))

@@ -105,10 +105,12 @@ class TauReader:
         reading = Reading(document.source, self.name)
         rollouts: list[tuple[int, _Row, CallLog]] = []
         for number, row in document.decoded_rows(_Row):
-            if isinstance(row, UnreadableError):
-                reading.faults.append(Fault(document.source, f"row {number}", str(row), "rollouts"))
-            else:
+            try:
+                if isinstance(row, UnreadableError):
+                    raise row
                 rollouts.append((number, row, _calls(row.traj or [])))
+            except UnreadableError as error:
+                reading.faults.append(Fault(document.source, f"row {number}", str(error), "rollouts"))
         no_trial = any(row.trial for _, row, _ in rollouts) and all(
             str(row.trial) == str(row.task_id) for _, row, _ in rollouts
         )
@@ -139,9 +141,7 @@ def _calls(messages: list[_Message]) -> CallLog:
     return log
 
 
-def _trajectory(
-    row: _Row, calls: CallLog, benchmark: str, trial: int, source: str, number: int
-) -> Trajectory:
+def _trajectory(row: _Row, calls: CallLog, benchmark: str, trial: int, source: str, number: int) -> Trajectory:
     error = row.info.error if row.info else None
     crashed = bool(error) or not row.traj
     return Trajectory(

@@ -105,9 +105,7 @@ class Tau2Reader:
     """Reads tau2-bench results, in one file or as a folder."""
 
     name = "tau2"
-    expects = (
-        "a JSON object with `info` and `simulations`, or a folder of results.json and simulations/*.json"
-    )
+    expects = "a JSON object with `info` and `simulations`, or a folder of results.json and simulations/*.json"
 
     def recognises(self, document: Document) -> bool:
         """Whether it looks like tau2-bench's results."""

@@ -1,0 +1,176 @@
+"""compare: paired by task, honest about what could not be paired, equal to R, and stable."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from cohorts import rollouts
+from hypothesis import given
+from hypothesis import strategies as st
+
+from survexec.errors import InputError, PairingError
+from survexec.rollouts import Rollouts
+from survexec.statistics.comparison import compare
+from survexec.statistics.estimands import METRICS
+
+COLUMNS = [
+    "metric", "a", "b", "estimate_a", "estimate_b", "difference", "lower", "upper", "p_value", "p_adjusted", "test",
+    "interval", "n_pairs", "denominator_a", "denominator_b",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def whole(paired):
+    return compare(paired, resamples=1000)
+
+
+def at(result, metric, a, b):
+    frame = result.frame
+    return frame[(frame["metric"] == metric) & (frame["a"] == a) & (frame["b"] == b)].iloc[0]
+
+
+def test_every_pair_and_metric_has_its_row(whole):
+    assert whole.frame.columns.tolist() == ["benchmark", "model", *COLUMNS]
+    assert len(whole.frame) == 6 * len(METRICS)
+    assert (whole.frame["difference"] == whole.frame["estimate_a"] - whole.frame["estimate_b"]).all()
+
+
+@pytest.mark.parametrize(
+    ("metric", "analysis", "item"),
+    [("ter", "mcnemar_ok", "p_midp"), ("success", "mcnemar_Y", "p_midp"), ("mean_fed", "signflip_conv_FED", "p_exact")],
+)
+def test_p_values_equal_r(whole, paired_in_r, metric, analysis, item):
+    pairs = whole.frame[["a", "b"]].drop_duplicates().itertuples(index=False)
+    for a, b in pairs:
+        expected = paired_in_r("a_paired", analysis, f"{a}:{b}", item)
+        assert at(whole, metric, a, b)["p_value"] == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(("interval", "analysis"), [("newcombe", "newcombe10"), ("tango", "tango")])
+@pytest.mark.parametrize(("metric", "outcome"), [("ter", "ok"), ("success", "Y")])
+def test_closed_form_intervals_equal_r(whole, paired_in_r, interval, analysis, metric, outcome):
+    row = at(whole.with_interval(interval=interval), metric, "base", "verify")
+    assert row["interval"] == interval
+    for side, name in (("lower", "lo"), ("upper", "hi")):
+        expected = paired_in_r("a_paired", f"pairdiff_{analysis}_{outcome}", "base:verify", name)
+        assert row[side] == pytest.approx(expected, abs=1e-10)
+
+
+def test_the_default_is_the_expanded_percentile_and_mover_for_shares_of_few(whole):
+    assert at(whole, "auc_pec", "base", "verify")["interval"] == "expanded_percentile"
+    few = whole.pairs[0]
+    assert few.tally.total["rollouts"].tolist() == [120, 120]
+    rows = whole.frame[whole.frame["metric"].isin(["rr", "clean_success", "success_after_error"])]
+    small = rows[["denominator_a", "denominator_b"]].min(axis=1) < 20
+    assert (rows["interval"] == np.where(small, "mover", "expanded_percentile")).all()
+
+
+def test_a_share_of_few_gets_mover_and_says_what_it_rests_on(degenerate):
+    result = compare(degenerate, resamples=200)
+    row = at(result, "rr", "m1", "m2")
+    assert (row["interval"], row["denominator_a"], row["denominator_b"]) == ("mover", 6, 3)
+    assert any("m1 - m2: RR rests on 6 and 3" in note for note in result.notes)
+
+
+def test_tasks_on_one_side_only_are_left_out_and_listed(degenerate):
+    result = compare(degenerate, resamples=200)
+    assert at(result, "ter", "m0", "m3")["n_pairs"] == 5
+    assert at(result, "success", "m0", "m3")["estimate_a"] == pytest.approx(0.8)
+    assert any("m0 - m3" in note and "c06" in note for note in result.notes)
+
+
+def test_no_task_in_common_is_refused_with_names_of_both_sides():
+    data = Rollouts(pd.DataFrame({"task_id": ["a", "b"], "method": ["x", "y"], "length": 1, "fed": 2}))
+    with pytest.raises(PairingError, match=r"x and y have no task in common \(tasks such as 'a' against 'b'\)"):
+        compare(data)
+
+
+def test_a_pair_without_common_tasks_does_not_stop_the_others(degenerate):
+    stranger = degenerate.frame[degenerate.frame["method"] == "m0"].assign(method="m9", task_id=list("uvwxyz"))
+    result = compare(Rollouts(pd.concat([degenerate.frame, stranger])), resamples=200)
+    assert "m9" not in set(result.frame["a"]) | set(result.frame["b"])
+    assert sum("no task in common" in note for note in result.notes) == 4
+
+
+def test_a_baseline_is_subtracted_from_the_others(paired):
+    result = compare(paired, baseline="base", metrics=["ter"], resamples=200)
+    assert result.frame["b"].tolist() == ["base"] * 3
+    assert result.frame["a"].tolist() == ["react", "plan", "verify"]
+
+
+def test_pairs_stay_within_their_cell(paired):
+    data = paired.frame.assign(model=np.where(paired.frame["method"].isin(["base", "react"]), "small", "large"))
+    result = compare(Rollouts(data), resamples=200, metrics=["ter"])
+    assert result.frame[["model", "a", "b"]].values.tolist() == [
+        ["small", "base", "react"],
+        ["large", "plan", "verify"],
+    ]
+
+
+def test_several_trials_are_compared_by_task_means_not_by_rollouts(clustered):
+    row = at(compare(clustered, resamples=200), "ter", "base", "verify")
+    assert (row["test"], row["n_pairs"]) == ("sign-flip, exact", 60)
+
+
+def test_holm_goes_over_the_whole_call_and_the_family_is_named(whole):
+    from survexec.statistics.paired_tests import holm
+
+    assert whole.frame["p_value"].notna().sum() == 24
+    assert whole.frame["p_adjusted"].to_numpy() == pytest.approx(holm(whole.frame["p_value"].to_numpy()), nan_ok=True)
+    assert any("Holm over a family of 24 tests: TER, Mean FED, AUC-PEC, Success; 6 pairs" in n for n in whole.notes)
+
+
+def test_another_level_comes_from_the_same_replicates_and_leaves_the_tests(paired, whole):
+    fresh = compare(paired, resamples=1000, level=0.8, interval="bca")
+    pd.testing.assert_frame_equal(whole.with_interval(level=0.8, interval="bca").frame, fresh.frame)
+
+
+def test_a_method_against_itself_has_difference_0_p_1_and_no_false_certainty(paired):
+    twin = pd.concat([paired.select(method="base").frame, paired.select(method="base").frame.assign(method="twin")])
+    result = compare(Rollouts(twin), resamples=200)
+    assert (result.frame["difference"] == 0).all()
+    assert (result.frame["p_value"].dropna() == 1).all()
+    binary = result.frame[result.frame["metric"].isin(["ter", "success"])]
+    assert (binary["interval"] == "newcombe").all()
+    assert (binary["upper"] > binary["lower"]).all()
+    others = result.frame[~result.frame["metric"].isin(["ter", "success"])]
+    assert others["lower"].isna().all()
+    assert sum("same on every task" in note for note in result.notes) == len(METRICS)
+
+
+def test_a_number_undefined_on_one_side_is_nan_with_the_reason(degenerate):
+    result = compare(degenerate, resamples=200)
+    assert at(result, "rr", "m0", "m1")[["difference", "lower", "upper", "p_value"]].isna().all()
+    assert "m0 - m1: RR is undefined in m0: no rollout erred (0/0)" in result.notes
+
+
+def test_one_common_task_is_no_trouble(degenerate):
+    result = compare(degenerate.select(task_id="c01"), resamples=200)
+    assert (result.frame["n_pairs"] == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"between": "colour"}, "no column"),
+        ({"baseline": "nobody"}, "baseline 'nobody'"),
+        ({"metrics": ["tre"]}, "metric 'tre'"),
+        ({"interval": "wald"}, "must be one of"),
+        ({"between": "model"}, "one value only"),
+        ({"within": ["method"]}, "cannot also"),
+    ],
+)
+def test_wrong_arguments_are_refused_with_what_would_be_right(paired, wrong, message):
+    with pytest.raises(InputError, match=message):
+        compare(paired, **wrong)
+
+
+@given(rollouts(), st.randoms(use_true_random=False))
+def test_pairing_does_not_depend_on_the_order_of_rows(data, random):
+    order = list(range(len(data)))
+    random.shuffle(order)
+    try:
+        first = compare(data, baseline="m0", resamples=100).frame
+    except InputError:
+        return
+    second = compare(Rollouts(data.frame.iloc[order]), baseline="m0", resamples=100).frame
+    pd.testing.assert_frame_equal(first, second)
