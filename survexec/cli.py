@@ -89,7 +89,10 @@ app = typer.Typer(
     epilog="Start with [bold]survexec demo[/bold]; each command explains itself under [bold]--help[/bold].",
 )
 
-Logs = Annotated[list[str], typer.Argument(metavar="LOGS...", help="Logs, tables or Parquet of [bold]score[/bold]: files, folders, patterns.")]
+Logs = Annotated[
+    list[str],
+    typer.Argument(metavar="LOGS", help="Logs, tables or Parquet of [bold]score[/bold]: files, folders, patterns."),
+]
 By = Annotated[str, typer.Option(help="Columns that make a cell, joined by commas.", metavar="COLUMNS")]
 Level = Annotated[float, typer.Option(help="Confidence level.")]
 Resamples = Annotated[int, typer.Option(help="Bootstrap resamples of tasks.")]
@@ -110,11 +113,15 @@ def _read(
         str | None, typer.Option(help="Take columns from the end of each path, such as '{model}/{method}.json'.")
     ] = None,
     set_: Annotated[
-        list[str] | None, typer.Option("--set", help="Fix a column, such as benchmark=tau-retail. Repeatable.", metavar="NAME=VALUE")
+        list[str] | None,
+        typer.Option("--set", help="Fix a column, such as benchmark=tau-retail. Repeatable.", metavar="NAME=VALUE"),
     ] = None,
     column: Annotated[
         list[str] | None,
-        typer.Option(help="For tables: survexec's name of a column = the file's, such as length=T. Repeatable.", metavar="NAME=NAME"),
+        typer.Option(
+            help="For tables: survexec's name of a column = the file's, such as length=T. Repeatable.",
+            metavar="NAME=NAME",
+        ),
     ] = None,
     success_threshold: Annotated[float, typer.Option(help="A rollout succeeded from this reward on.")] = 1.0,
     crashed: Annotated[
@@ -173,7 +180,9 @@ def _reads(command: Callable[..., None]) -> Callable[..., None]:
 @_reads
 def score(
     rollouts: "Rollouts",
-    output: Annotated[Path, typer.Option("--output", "-o", help="The Parquet file to write.")] = Path("rollouts.parquet"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="The Parquet file to write.")] = Path(
+        "rollouts.parquet"
+    ),
     log_format: Annotated[
         LogFormat | None, typer.Option("--format", "-f", help="Insist on a format; by default the content tells.")
     ] = None,

@@ -171,10 +171,11 @@ def _stored(path: Path, rule: Rule) -> _Part:
 
 def _thresholded(frame: pd.DataFrame, threshold: float) -> tuple[pd.DataFrame, str]:
     """A table's graded success as 0/1, and a sentence that says so."""
-    if "success" not in frame.columns or not pd.api.types.is_numeric_dtype(frame["success"]):
+    if "success" not in frame.columns or pd.api.types.is_bool_dtype(frame["success"]):
         return frame, ""
-    score = frame["success"].astype("Float64")
-    if score.dropna().isin([0, 1]).all():
+    score = pd.to_numeric(frame["success"], errors="coerce").astype("Float64")
+    # words such as true and typing errors are left to the checks of the table
+    if (score.isna() & frame["success"].notna()).any() or score.dropna().isin([0, 1]).all():
         return frame, ""
     success = (score >= threshold - REWARD_TOLERANCE).astype("boolean").mask(score.isna())
     return frame.assign(success=success), f"success is graded; taken as success where it is at least {threshold:g}"
@@ -271,7 +272,8 @@ def _assembled(parts: list[_Part], rule: Rule, crashed: str) -> Rollouts:
         kept &= ~crash
     counts = whole[kept].groupby("source", sort=False).size()
     rows += [(str(source), "kept", "", int(count), "rollouts", "") for source, count in counts.items()]
-    ledger = ledger_of(rows)
+    places = {source: at for at, source in reversed(list(enumerate(row[0] for row in rows)))}
+    ledger = ledger_of(sorted(rows, key=lambda row: (places[row[0]], row[1] != "kept")))
     faulty = ledger[ledger["status"] == "fault"]
     if not kept.any():
         raise InputError("nothing could be read" + _said(faulty))

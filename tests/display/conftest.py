@@ -13,6 +13,9 @@ METHODS = {
     "assertions_no_postconditions": 0.88,
 }
 CLASSES = ("schema", "dependency", "precondition", "state-consistency", "information", "unclassified")
+METRICS = [
+    "ter", "mean_fed", "auc_pec", "rr", "success", "clean_success", "success_after_error", "mean_length",
+]  # fmt: skip
 CELL = ["benchmark", "model", "method"]
 
 
@@ -29,9 +32,9 @@ def rollouts(ters: dict[str, float], models: tuple[str, ...] = ("gpt-4o",), size
             success = rng.random(size) < np.where(clean, 0.8, 0.45)
             error = np.where(clean, None, rng.choice(CLASSES, size, p=[0.3, 0.3, 0.2, 0.1, 0.05, 0.05]))
             parts.append(pd.DataFrame({
-                "benchmark": "tau-retail", "model": model, "method": method, "task_id": np.arange(size).astype(str),
-                "trial": 0, "length": length, "fed": fed, "ending": ending, "success": pd.array(success, "boolean"),
-                "error_class": error,
+                "benchmark": "tau-retail", "model": model, "method": method,
+                "task_id": np.arange(size).astype(str), "trial": 0, "length": length, "fed": fed,
+                "ending": ending, "success": pd.array(success, "boolean"), "error_class": error,
             }))  # fmt: skip
     return pd.concat(parts, ignore_index=True)
 
@@ -74,9 +77,7 @@ def _summary(part: pd.DataFrame) -> pd.DataFrame:
     clean, success = part["fed"] > part["length"], part["success"].astype(float)
     values = {"ter": clean.mean(), "success": success.mean(), "rr": success[~clean].mean()}
     frame = pd.DataFrame({"metric": list(values), "estimate": list(values.values())})
-    return frame.assign(
-        lower=(frame["estimate"] - 0.08).clip(0), upper=(frame["estimate"] + 0.08).clip(upper=1)
-    )
+    return frame.assign(lower=(frame["estimate"] - 0.08).clip(0), upper=(frame["estimate"] + 0.08).clip(upper=1))
 
 
 def _decomposition(part: pd.DataFrame) -> pd.DataFrame:
@@ -100,9 +101,7 @@ def call_states(table: pd.DataFrame) -> pd.DataFrame:
     calls = table.loc[table.index.repeat(table["length"])].reset_index(drop=True)
     calls["k"] = calls.groupby([*CELL, "task_id"]).cumcount() + 1
     later = np.where((calls["k"] * 7 + calls["length"]) % 4 == 0, "later error", "ok after error")
-    calls["state"] = np.select(
-        [calls["k"] < calls["fed"], calls["k"] == calls["fed"]], ["ok", "first error"], later
-    )
+    calls["state"] = np.select([calls["k"] < calls["fed"], calls["k"] == calls["fed"]], ["ok", "first error"], later)
     return calls
 
 
@@ -118,9 +117,7 @@ def comparison(methods: list[str], metrics: list[str], groups: tuple[str, ...] =
                     middle, half = rng.uniform(-scale, scale), scale * rng.uniform(0.2, 0.5)
                     tested = metric in ("ter", "success", "auc_pec", "mean_fed")
                     p = float(np.exp(-8 * rng.random())) if tested else np.nan
-                    rows.append(
-                        ("tau-retail", group, metric, a, b, middle, middle - half, middle + half, p, 100)
-                    )
+                    rows.append(("tau-retail", group, metric, a, b, middle, middle - half, middle + half, p, 100))
     columns = [
         "benchmark",
         "model",
@@ -156,13 +153,26 @@ def results(table: pd.DataFrame, last: int | None = None) -> SimpleNamespace:
         decomposition=per_cell(_decomposition),
         first_errors=per_cell(_first_errors, depths),
         calls=call_states(table),
-        comparison=comparison(
-            list(dict.fromkeys(table["method"])), ["ter", "success", "auc_pec", "mean_fed"]
-        ),
+        comparison=comparison(list(dict.fromkeys(table["method"])), METRICS),
     )
 
 
 @pytest.fixture(scope="session")
-def made() -> SimpleNamespace:
+def build():
+    """A function that makes the frames of any methods and models; methods map to their TER."""
+
+    def built(
+        ters: dict[str, float] = METHODS,
+        models: tuple[str, ...] = ("gpt-4o",),
+        size: int = 100,
+        last: int | None = None,
+    ) -> SimpleNamespace:
+        return results(rollouts(ters, models, size), last)
+
+    return built
+
+
+@pytest.fixture(scope="session")
+def made(build) -> SimpleNamespace:
     """Frames of four methods on 100 tasks."""
-    return results(rollouts(METHODS))
+    return build()
