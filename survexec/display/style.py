@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import matplotlib.style
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
@@ -46,21 +47,6 @@ RC: dict[str, Any] = {
     "hatch.linewidth": 0.7,
     "pdf.fonttype": 42,
     "savefig.dpi": 300,
-}
-
-METRICS = {
-    "ter": "TER",
-    "mean_fed": "Mean FED",
-    "auc_pec": "AUC-PEC",
-    "rr": "RR",
-    "success": "Success",
-    "clean_success": "Success if clean (s)",
-    "success_after_error": "Success after error",
-    "mean_length": "Mean length (T)",
-    "rollouts": "Rollouts",
-    "tasks": "Tasks",
-    "rr_eligible": "RR-eligible",
-    "zero_calls": "No call",
 }
 
 
@@ -101,7 +87,7 @@ CALLS = {
     "ok": Fill("ok", "#A9D3EE"),
     "first error": Fill("first error", "#A63603"),
     "later error": Fill("later error", "#E69F00"),
-    "ok after error": Fill("ok after error", "#D4D4D4"),
+    "ok after error": Fill("ok after error", "#E0E0E0"),
 }
 PARTS = {
     "clean": Fill("Clean success: TER × s", "#56B4E9"),
@@ -138,9 +124,7 @@ def stroke(index: int) -> Stroke:
     >>> stroke(0)
     Stroke(color='#0072B2', dash='-', marker='o')
     """
-    return Stroke(
-        _COLORS[index % len(_COLORS)], _DASHES[index % len(_DASHES)], _MARKERS[index % len(_MARKERS)]
-    )
+    return Stroke(_COLORS[index % len(_COLORS)], _DASHES[index % len(_DASHES)], _MARKERS[index % len(_MARKERS)])
 
 
 def literal(text: object) -> str:
@@ -160,12 +144,13 @@ def literal(text: object) -> str:
     >>> literal("a$b$")
     'a\\$b\\$'
     """
-    if text is None or text != text or str(text) == "<NA>":
+    if text is None or text is pd.NA or text != text:
         return "–"
     shown = "".join(mark if mark.isprintable() else " " for mark in str(text))
     return shown.replace("$", r"\$")
 
 
+@functools.lru_cache(4096)
 def width_of(text: str, size: float) -> float:
     """Measure one line of text.
 
@@ -282,7 +267,7 @@ def new_figure(width: float, height: float) -> ShownFigure:
 
     Examples
     --------
-    >>> new_figure(ONE_COLUMN, 2).get_figwidth()
+    >>> float(new_figure(ONE_COLUMN, 2).get_figwidth())
     3.4
     """
     return ShownFigure(figsize=(width, height), layout="constrained")
@@ -302,7 +287,7 @@ def new_axes(width: float, height: float) -> Axes:
 
     Examples
     --------
-    >>> new_axes(ONE_COLUMN, 2).figure.get_figheight()
+    >>> float(new_axes(ONE_COLUMN, 2).figure.get_figheight())
     2.0
     """
     return new_figure(width, height).add_subplot(axes_class=ShownAxes)
@@ -339,9 +324,7 @@ def styled(draw: Callable[P, R]) -> Callable[P, R]:
 
 
 @styled
-def save(
-    figure: Figure | Axes, stem: str | Path, formats: Iterable[str] = ("pdf", "png")
-) -> tuple[Path, ...]:
+def save(figure: Figure | Axes, stem: str | Path, formats: Iterable[str] = ("pdf", "png")) -> tuple[Path, ...]:
     """Write a figure at its own size: PDF with embedded TrueType fonts, PNG at 300 dots an inch.
 
     Parameters

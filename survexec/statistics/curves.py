@@ -62,7 +62,10 @@ class Curves(Result):
 
 @dataclass(frozen=True, eq=False)
 class FirstErrors(Result):
-    """First errors by depth and class: columns of the cell, then ``k, error_class, events, at_risk``."""
+    """First errors by depth and class: columns of the cell, then ``k, error_class, events, at_risk``.
+
+    Every depth from 1 has a row; one without errors has no class and 0 events.
+    """
 
     kind: ClassVar[str] = "first_errors"
 
@@ -151,16 +154,15 @@ def first_errors(rollouts: Rollouts, by: Sequence[str] | str = CELL) -> FirstErr
     """
     by = checked_by(by)
     tally = count(rollouts, by, depth=int(rollouts.frame["length"].max()) if len(rollouts) else 0)
-    at_risk = tally.total["at_risk"]
-    depths = np.arange(at_risk.shape[1])
-    risk = _stacked(tally, {"k": np.broadcast_to(depths, at_risk.shape), "at_risk": at_risk.astype("int64")})
+    at_risk = tally.total["at_risk"].astype("int64")
+    frame = _stacked(tally, {"k": np.broadcast_to(np.arange(at_risk.shape[1]), at_risk.shape), "at_risk": at_risk})
     events = rollouts.frame[rollouts.events.to_numpy()].rename(columns={"fed": "k"})
-    counted = events.groupby([*by, "k", "error_class"], sort=False, observed=True).size().rename("events").reset_index()
-    frame = counted.merge(risk, on=[*by, "k"], how="left").sort_values("k", kind="stable")
-    order = {tuple(row): at for at, row in enumerate(tally.cells.itertuples(index=False, name=None))}
-    place = [order[tuple(row)] for row in frame[list(by)].itertuples(index=False, name=None)]
-    frame = frame.iloc[np.argsort(place, kind="stable")].reset_index(drop=True)
+    counted = events.groupby([*by, "k", "error_class"], sort=True).size().rename("events").reset_index()
+    frame = frame[frame["k"] > 0].merge(counted, on=[*by, "k"], how="left")
+    frame = frame.assign(events=frame["events"].fillna(0).astype("int64"))
+    frame["error_class"] = frame["error_class"].astype(object).where(frame["error_class"].notna(), None)
     made = {"by": by, "rule": str(rollouts.rule), "unit": "rollout"}
+    frame = frame[[*by, "k", "error_class", "events", "at_risk"]]
     return FirstErrors(frame, by, rollouts.notes, made, rollouts.ledger)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -28,8 +29,12 @@ __all__ = [
     "swimmer",
 ]
 
-_ONE_PANEL = {"pec": curve, "pec_elig": curve, "summary": success_against_ter}
-_MANY_PANELS = {"states": state_stacks, "comparison": forest, "first_errors": first_error_profile}
+_ONE_PANEL: dict[str, Callable[..., Axes]] = {"pec": curve, "pec_elig": curve, "summary": success_against_ter}
+_MANY_PANELS: dict[str, Callable[..., Figure]] = {
+    "states": state_stacks,
+    "comparison": forest,
+    "first_errors": first_error_profile,
+}
 
 
 def plot(result: Any, ax: Axes | None = None) -> Axes | Figure | SubFigure:

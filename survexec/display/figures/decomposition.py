@@ -19,14 +19,16 @@ HEADS = ("clean", "recovered", "success")
 def decomposition_bars(decomposition: Any, ax: Axes | None = None) -> Axes:
     """Draw the success of each cell as a bar of two parts: clean and recovered.
 
-    Reading: the bar ends at the success rate. Blue: rollouts that never erred and succeeded, TER × s. Orange
-    hatched: rollouts that erred and succeeded all the same, (1 − TER) × RR. Of two bars of equal length, the one
-    with more orange got there by repairing errors.
+    Reading: the bar ends at the success rate. Blue: rollouts that never erred and succeeded, TER × s.
+    Orange hatched: rollouts that erred and succeeded all the same, (1 − TER) × RR. Of two bars of equal
+    length, the one with more orange got there by repairing errors. The numbers beside are the two parts and
+    their sum; a dash where one is undefined.
 
     Parameters
     ----------
     decomposition : Summary or DataFrame
-        `Summary.decomposition` or the summary itself: cell columns, ``part`` ("clean", "recovered"), ``estimate``.
+        `Summary.decomposition` or the summary itself: cell columns, ``part`` ("clean", "recovered"),
+        ``estimate``.
     ax : Axes, optional
         Where to draw; a new figure of one column's width otherwise.
 
@@ -43,20 +45,23 @@ def decomposition_bars(decomposition: Any, ax: Axes | None = None) -> Axes:
     """
     frame, by = panels.tidy(getattr(decomposition, "decomposition", decomposition), COLUMNS)
     cells = panels.cut(frame, by)
+    names = [style.wrap(name, 72 * style.ONE_COLUMN - 25, style.SMALL) for name, _ in cells]
+    tall = max((1 + name.count("\n") for name in names), default=1)
     if ax is None:
-        ax = style.new_axes(style.ONE_COLUMN, 1.0 + 0.31 * len(cells))
+        ax = style.new_axes(style.ONE_COLUMN, 1.0 + (0.17 + 0.14 * tall) * len(cells))
     if not len(cells):
         return panels.say(ax, "No rollouts to draw")
-    for place, (name, rows) in enumerate(cells):
+    for place, (name, (_, rows)) in enumerate(zip(names, cells, strict=True)):
         _bar(ax, place, name, rows.set_index("part")["estimate"])
     ax.set_xlim(0, 1)
     ax.set_ylim(len(cells) - 0.6, -0.75)
     ax.set_yticks([])
     ax.set_xlabel("Success (share of rollouts)")
     panels.dress(ax)
-    _numbers(ax, -0.75, HEADS, color=style.GREY)
+    _numbers(ax, -0.75, HEADS, color=style.GREY, va="bottom")
     handles = [fill.handle for fill in style.PARTS.values()]
-    ax.legend(handles=handles, title=cells.shared or None, loc="lower left", bbox_to_anchor=(0.0, 1.0))
+    title = cells.shared or None
+    ax.legend(handles=handles, title=title, loc="lower left", bbox_to_anchor=(-0.05, 1.0), borderaxespad=1.3)
     return ax
 
 
@@ -68,18 +73,15 @@ def _bar(ax: Axes, place: int, name: str, parts: pd.Series) -> None:
         if share > 0:
             ax.barh(place, share, left=left, height=0.45, **fill.look)
             left += share
-    ax.annotate(name, (0, place - 0.5), (2, 0), textcoords="offset points", va="center", fontsize=style.SMALL)
+    panels.beside(ax, name, (0, place - 0.225), (2, 1), va="bottom", fontsize=style.SMALL, linespacing=1.0)
     shares = [float(parts.get(part, float("nan"))) for part in style.PARTS]
     _numbers(ax, place, [style.number(share) for share in [*shares, sum(shares)]])
 
 
-def _numbers(ax: Axes, place: float, texts: Sequence[str], color: str = style.INK) -> None:
+def _numbers(ax: Axes, place: float, texts: Sequence[str], **look: str) -> None:
     """Write a row of numbers, or of their headings, to the right of the bars."""
-    where = ax.get_yaxis_transform()
     right = 0.0
     for head, text in zip(HEADS, texts, strict=True):
         right += 7 + max(style.width_of(head, style.TINY), style.width_of("0.000", style.TINY))
-        ax.annotate(
-            text, (1, place), (right, 0), xycoords=where, textcoords="offset points", ha="right", va="center",
-            fontsize=style.TINY, color=color, annotation_clip=False, gid="number",
-        )  # fmt: skip
+        plain: dict[str, Any] = {"ha": "right", "va": "center", "fontsize": style.TINY, "gid": "number"}
+        panels.beside(ax, text, (1, place), (right, 0), ax.get_yaxis_transform(), **plain | look)

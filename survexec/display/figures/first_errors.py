@@ -19,9 +19,9 @@ COLUMNS = ("k", "error_class", "events", "at_risk")
 def first_error_profile(first_errors: Any, figure: Figure | None = None) -> Figure:
     """Draw how many rollouts made their first error at each depth, by class of error.
 
-    Reading: the bar at depth k counts the rollouts whose first error was call k; its segments say of which class.
-    The number under a tick is how many were about to make that call without an earlier error: bar over number is
-    the hazard, so a low bar over a small number can be as bad as a high one over a large number.
+    Reading: the bar at depth k counts the rollouts whose first error was call k; its segments say of which
+    class. The number under a tick is how many were about to make that call without an earlier error: bar
+    over number is the hazard, so a low bar over a small number can be as bad as a high one over a large one.
 
     Parameters
     ----------
@@ -53,13 +53,10 @@ def first_error_profile(first_errors: Any, figure: Figure | None = None) -> Figu
     present = set(frame.loc[frame["events"] > 0, "error_class"].dropna())
     known = [label for label in style.CLASSES if label in present]
     others = sorted(present - set(known))
-    fills = {
-        label: style.CLASSES.get(label, style.Fill(style.literal(label), "#444444"))
-        for label in known + others
-    }
+    fills = {label: style.CLASSES.get(label, style.Fill(style.literal(label), "#444444")) for label in known + others}
     for ax, (name, rows) in zip(axes, cells, strict=True):
         panels.head(ax, name)
-        _profile(ax, rows, fills)
+        _profile(ax, rows, fills, int(frame["k"].max()))
     if fills:
         panels.legend(figure, [fill.handle for fill in fills.values()], cells.shared)
     elif cells.shared:
@@ -67,19 +64,19 @@ def first_error_profile(first_errors: Any, figure: Figure | None = None) -> Figu
     return figure
 
 
-def _profile(ax: Axes, rows: pd.DataFrame, fills: dict[str, style.Fill]) -> None:
+def _profile(ax: Axes, rows: pd.DataFrame, fills: dict[str, style.Fill], last: int) -> None:
     """Draw the stacked bars of one panel."""
     table = rows.pivot_table(index="k", columns="error_class", values="events", aggfunc="sum")
     below = pd.Series(0.0, index=table.index)
     for label, fill in fills.items():
         if label in table:
-            counts = table[label].fillna(0).astype(float)
-            ax.bar(table.index, counts, bottom=below, width=0.85, **fill.look)
-            below += counts
+            counts = table.loc[table[label] > 0, label].astype(float)
+            ax.bar(counts.index, counts, bottom=below[counts.index], width=0.85, **fill.look)
+            below = below.add(counts, fill_value=0.0)
     first = ax.get_subplotspec().is_first_col()  # type: ignore[union-attr]
     at_risk = panels.first_of(rows, "at_risk")
-    ticks = panels.depth_axis(ax, *panels.span(rows), rows["at_risk"])
-    panels.at_risk_row(ax, ticks, at_risk, named=first)
+    ticks = panels.depth_axis(ax, 1, last, rows["at_risk"])
+    panels.at_risk_row(ax, ticks, at_risk, label="At risk" if first else "")
     ax.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
     ax.set_ylabel("First errors at call k" if first else "")
     if not below.sum():

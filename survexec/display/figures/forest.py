@@ -14,6 +14,7 @@ from matplotlib.ticker import MaxNLocator
 
 from survexec.display import style
 from survexec.display.figures import panels
+from survexec.statistics.estimands import METRICS
 
 COLUMNS = ("metric", "a", "b", "difference", "lower", "upper", "p_adjusted", "n_pairs")
 _CALLS = {"mean_fed": "Mean FED (calls)", "mean_length": "Mean length (calls)"}
@@ -24,15 +25,17 @@ _ROOM, _GAP = 170.0, 7.0
 def forest(comparison: Any, metrics: Sequence[str] | None = None, figure: Figure | None = None) -> Figure:
     """Draw the paired differences a − b of each metric with their intervals, and write them beside.
 
-    Reading: a point right of the zero line says that a has the higher value. Where the whisker does not reach the line, the
-    interval excludes no difference. Each block has its own scale, in the unit of its metric: shares, or calls for
-    mean FED and mean length. Columns: difference and interval, adjusted p (a dash where the metric has no test),
-    and the pairs of tasks behind it. Long names are replaced by letters that the foot explains.
+    Reading: a point right of the zero line says that a has the higher value. Where a whisker does not reach
+    the line, the interval excludes a difference of zero. Each block has its own scale, in the unit of its
+    metric: shares, or calls for mean FED and mean length. Columns: difference and interval, adjusted p (a
+    dash where the metric has no test), and the number of pairs. Where names are too long for the rows, they
+    are written M1, M2, ... and the foot of the figure says which is which.
 
     Parameters
     ----------
     comparison : Comparison or DataFrame
-        Within columns, ``metric``, ``a``, ``b``, ``difference``, ``lower``, ``upper``, ``p_adjusted``, ``n_pairs``.
+        Within columns, ``metric``, ``a``, ``b``, ``difference``, ``lower``, ``upper``, ``p_adjusted``,
+        ``n_pairs``.
     metrics : sequence of str, optional
         Which to draw, in this order; all of them otherwise.
     figure : Figure or SubFigure, optional
@@ -64,22 +67,19 @@ def forest(comparison: Any, metrics: Sequence[str] | None = None, figure: Figure
     names, key = _names(cells, across)
     placed, labels = _places(cells, names)
     tall = 1 + max(label.count("\n") for label, _ in labels)
-    foot = style.wrap(key, 72 * style.TWO_COLUMNS - 10, style.SMALL)
+    foot = "\n".join(style.wrap(line, 72 * style.TWO_COLUMNS - 10, style.SMALL) for line in key)
     height = 0.46 + 0.135 * tall * len(labels)
     top = 0.12 * (foot.count("\n") + 1) * bool(key) + 0.2 * bool(cells.shared)
     figure = figure or style.new_figure(style.TWO_COLUMNS, top + height * math.ceil(len(chosen) / across))
-    figure, axes = panels.grid(figure, len(chosen), height, across, gridspec_kw={"wspace": 0.08})
+    figure, axes = panels.grid(figure, len(chosen), height, across, gridspec_kw={"wspace": 0.06})
     texts = _texts(placed, f"a − b [{panels.level_of(comparison)}interval]")
-    widths = [
-        _GAP + max(style.width_of(text, style.TINY) for text in [title, *texts[title]]) for title in texts
-    ]
+    widths = [_GAP + max(style.width_of(text, style.TINY) for text in [title, *texts[title]]) for title in texts]
     for place, (ax, metric) in enumerate(zip(axes, chosen, strict=True)):
         rows = placed[placed["metric"] == metric]
         _block(ax, rows, len(labels))
         _columns(ax, rows["place"], texts.loc[rows.index], widths)
         _row_labels(ax, labels if place % across == 0 else [])
-        title = _CALLS.get(metric, style.METRICS.get(metric, style.literal(metric)))
-        ax.set_title(title, loc="left", fontweight="bold")
+        ax.set_title(_title(metric), loc="left", fontweight="bold")
     if cells.shared:
         figure.suptitle(cells.shared)
     if key:
@@ -87,17 +87,23 @@ def forest(comparison: Any, metrics: Sequence[str] | None = None, figure: Figure
     return figure
 
 
-def _names(cells: panels.Cells, across: int) -> tuple[dict[Any, str], str]:
-    """Choose how each side is written: by name, or by number with a key where names are too long for the rows."""
-    sides = dict.fromkeys(
-        side for _, rows in cells for pair in zip(rows["a"], rows["b"], strict=True) for side in pair
-    )
+def _title(metric: str) -> str:
+    if metric in _CALLS:
+        return _CALLS[metric]
+    return METRICS[metric].label if metric in METRICS else style.literal(metric)
+
+
+def _names(cells: panels.Cells, across: int) -> tuple[dict[Any, str], list[str]]:
+    """Choose how each side is written: by its name, or by a number with a key where names are too long."""
+    sides = dict.fromkeys(side for _, rows in cells for pair in zip(rows["a"], rows["b"], strict=True) for side in pair)
     names = {side: style.literal(side) for side in sides}
     longest = max(style.width_of(f"− {label}", style.SMALL) for label in names.values())
     if longest <= (_ROOM if across == 1 else _ROOM / 4):
-        return names, ""
+        return names, []
     short = {side: f"M{index}" for index, side in enumerate(sides, 1)}
-    return short, ",  ".join(f"{short[side]}: {names[side]}" for side in sides)
+    key = [f"{short[side]}: {names[side]}" for side in sides]
+    line = ",   ".join(key)
+    return short, [line] if style.width_of(line, style.SMALL) <= 72 * style.TWO_COLUMNS - 10 else key
 
 
 def _places(cells: panels.Cells, names: dict[Any, str]) -> tuple[pd.DataFrame, list[tuple[str, bool]]]:
@@ -120,14 +126,13 @@ def _block(ax: Axes, rows: pd.DataFrame, count: int) -> None:
     ax.axvline(0, color=style.INK, linewidth=0.6, zorder=1)
     ax.hlines(rows["place"], rows["lower"], rows["upper"], color=style.stroke(0).color, linewidth=1.1)
     ax.plot(rows["difference"], rows["place"], "s", color=style.stroke(0).color, markersize=3.2)
-    ax.hlines(
-        rows["place"], 0, 1, transform=ax.get_yaxis_transform(), color=style.FAINT, linewidth=0.4, zorder=0
-    )
+    across = ax.get_yaxis_transform()
+    ax.hlines(rows["place"], 0, 1, transform=across, color=style.FAINT, linewidth=0.4, zorder=0)
     ax.set_ylim(count - 0.5, -0.5)
     ax.set_yticks([])
     ax.margins(x=0.08)
     ax.spines["left"].set_visible(False)
-    ax.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
+    ax.xaxis.set_major_locator(MaxNLocator(2, steps=[1, 2, 5, 10]))
     panels.dress(ax)
 
 
@@ -145,16 +150,12 @@ def _texts(rows: pd.DataFrame, head: str) -> pd.DataFrame:
 
 def _columns(ax: Axes, places: pd.Series, texts: pd.DataFrame, widths: list[float]) -> None:
     """Write the texts to the right of a block, each column flush right."""
-    look = {"textcoords": "offset points", "ha": "right", "fontsize": style.TINY, "annotation_clip": False}
-    for title, right in zip(texts, np.cumsum(widths), strict=True):
+    look = {"ha": "right", "fontsize": style.TINY}
+    for title, right in zip(map(str, texts), np.cumsum(widths), strict=True):
         for place, text in zip(places, texts[title], strict=True):
             where = ax.get_yaxis_transform()
-            ax.annotate(
-                text, (1, place), (right, 0), xycoords=where, va="center_baseline", gid="cell", **look
-            )
-        ax.annotate(
-            title, (1, 1), (right, 4), xycoords="axes fraction", color=style.GREY, va="bottom", **look
-        )
+            panels.beside(ax, text, (1, place), (right, 0), where, va="center", gid="cell", **look)
+        panels.beside(ax, title, (1, 1), (right, 4), ax.transAxes, color=style.GREY, va="bottom", **look)
 
 
 def _p_value(value: float) -> str:
@@ -164,7 +165,5 @@ def _p_value(value: float) -> str:
 def _row_labels(ax: Axes, labels: list[tuple[str, bool]]) -> None:
     """Write what each row compares, to the left of a block."""
     for place, (label, heading) in enumerate(labels):
-        ax.annotate(
-            label, (0, place), (-6, 0), xycoords=ax.get_yaxis_transform(), textcoords="offset points", ha="right",
-            va="center", fontsize=style.SMALL, fontweight="bold" if heading else "normal", annotation_clip=False,
-        )  # fmt: skip
+        look = {"ha": "right", "va": "center", "fontsize": style.SMALL, "weight": "bold" if heading else None}
+        panels.beside(ax, label, (0, place), (-6, 0), ax.get_yaxis_transform(), **look)

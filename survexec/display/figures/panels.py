@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -11,10 +11,12 @@ import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure, FigureBase
+from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
-from matplotlib.transforms import Affine2D, ScaledTranslation
+from matplotlib.text import Annotation
+from matplotlib.transforms import Affine2D, ScaledTranslation, Transform
 
+from survexec.checks import UNKNOWN
 from survexec.display import style
 from survexec.errors import InputError
 
@@ -54,9 +56,7 @@ def name(key: Sequence[Any]) -> str:
     return " · ".join(style.literal(value) for value in key)
 
 
-def tidy(
-    data: Any, measured: Sequence[str], by: Sequence[str] | None = None
-) -> tuple[pd.DataFrame, list[str]]:
+def tidy(data: Any, measured: Sequence[str], by: Sequence[str] | None = None) -> tuple[pd.DataFrame, list[str]]:
     """Take the frame out of a result, and say which of its columns name the cell.
 
     Parameters
@@ -90,7 +90,7 @@ def tidy(
 def cut(frame: pd.DataFrame, by: Sequence[str]) -> Cells:
     """Cut a tidy frame into cells named by the columns that vary."""
     varying = [column for column in by if frame[column].nunique(dropna=False) > 1] or list(by)
-    constant = [column for column in by if column not in varying]
+    constant = [column for column in by if column not in varying and (frame[column] != UNKNOWN).all()]
     shared = name([frame[column].iloc[0] for column in constant]) if len(frame) else ""
     if not by:
         return Cells(((("all rollouts",), frame),) if len(frame) else (), (), "")
@@ -143,27 +143,36 @@ def grid(
 def say(ax: Axes, text: str) -> Axes:
     """Write in an empty panel why it is empty."""
     ax.set_axis_off()
-    words = style.wrap(text, max(_points(ax.get_window_extent().width, ax), 60.0), style.TEXT)
+    words = style.wrap(text, width_of(ax), style.TEXT)
     ax.text(0.5, 0.5, words, transform=ax.transAxes, ha="center", va="center", color=style.GREY)
     return ax
 
 
 def head(ax: Axes, text: str, size: float = style.TEXT) -> None:
-    """Give a panel a title no wider than itself."""
+    """Give a panel a title no wider than itself; the values of a cell stand in one line or one each."""
+    room = width_of(ax)
+    lines = [line if style.width_of(line, size) <= room else line.replace(" · ", "\n") for line in text.split("\n")]
+    ax.set_title(style.wrap("\n".join(lines), room, size), fontsize=size)
+
+
+def width_of(ax: Axes) -> float:
+    """Estimate, in points, how wide a panel will be: the layout is known only when the figure is drawn."""
     place = ax.get_subplotspec()
     across = 1 if place is None else place.get_gridspec().ncols
-    points = (_points(ax.figure.bbox.width, ax) - 45) / across
-    ax.set_title(style.wrap(text, 0.95 * points, size), fontsize=size)
+    return max(0.93 * (_points(ax.figure.bbox.width, ax) - 45) / across, 40.0)
 
 
-def legend(figure: FigureBase, handles: Sequence[Artist], title: str = "") -> None:
-    """Put one legend above all panels, under what the panels have in common, in as many columns as have room."""
-    widest = max(style.width_of(str(handle.get_label()), style.SMALL) for handle in handles) + 28
+def legend(figure: Figure | SubFigure, handles: Sequence[Artist], title: str = "") -> None:
+    """Put one legend above all panels, under what they have in common, in as many columns as have room."""
+    room = _points(figure.bbox.width, figure)
+    labels = [style.wrap(str(handle.get_label()), room - 45, style.SMALL) for handle in handles]
+    widest = max(style.width_of(line, style.SMALL) for label in labels for line in label.split("\n")) + 28
     figure.legend(
         handles=handles,
-        title=title or None,
-        loc="outside upper center",  # type: ignore[arg-type]
-        ncols=max(1, min(len(handles), int(_points(figure.bbox.width, figure) // widest))),
+        labels=labels,
+        title=style.wrap(title, room - 10, style.TEXT) or None,
+        loc="outside upper center",
+        ncols=max(1, min(len(handles), int(room // widest))),
         borderpad=0.2,
     )
 
@@ -178,7 +187,7 @@ def dress(ax: Axes) -> None:
     ax.tick_params(labelsize=style.SMALL, labelfontfamily=style.FONT, width=0.6, length=2.5, pad=2.5)
 
 
-def depth_axis(ax: Axes, first: int, last: int, numbers: Sequence[float] = ()) -> list[int]:
+def depth_axis(ax: Axes, first: int, last: int, numbers: Iterable[float] = ()) -> list[int]:
     """Set a discrete depth axis with no more ticks than the numbers under it have room for.
 
     Parameters
@@ -187,7 +196,7 @@ def depth_axis(ax: Axes, first: int, last: int, numbers: Sequence[float] = ()) -
         The panel.
     first, last : int
         Lowest and highest depth; each takes a whole column of the panel.
-    numbers : sequence of float
+    numbers : iterable of float
         What is to stand under the ticks.
 
     Returns
@@ -195,13 +204,12 @@ def depth_axis(ax: Axes, first: int, last: int, numbers: Sequence[float] = ()) -
     list of int
         The depths with a tick.
     """
-    widest = max((style.width_of(count(value), style.TINY) for value in [last, *numbers]), default=0.0)
-    room = 0.85 * _points(ax.get_window_extent().width, ax) / (widest + 5.0)
+    digits = max(len(count(value)) for value in [last, *numbers])
+    room = width_of(ax) / (style.width_of("0" * digits, style.TINY) + 4.0)
     steps = (scale * step for scale in (1, 10, 100, 1000, 10_000) for step in (1, 2, 5))
     step = next((step for step in steps if (last - first) / step + 1 <= max(room, 2)), 50_000)
-    ticks = [k for k in range(first, last + 1) if k % step == 0] or [first]
-    if first == 1 and ticks[0] >= 3:
-        ticks = [1, *ticks]
+    even = range(first, last + 1, step) if step < 5 else range(0, last + 1, step)
+    ticks = [first, *(k for k in even if k > first)]
     ax.set_xlim(first - 0.5, last + 0.5)
     ax.set_xticks(ticks)
     ax.set_xlabel(DEPTH)
@@ -228,7 +236,7 @@ def at_risk_row(
     at_risk: pd.Series,
     row: int = 0,
     line: Line2D | None = None,
-    named: bool = True,
+    label: str = "At risk",
 ) -> None:
     """Write the numbers at risk under a depth axis, each centred on its tick.
 
@@ -244,25 +252,45 @@ def at_risk_row(
         Which row under the axis label, from 0.
     line : Line2D, optional
         A line of the panel: its look is repeated to the left of the numbers, to say whose they are.
-    named : bool
-        Whether to write "At risk": to the left of the row, or above the lines where there are any.
+    label : str
+        What the numbers are, written to the left of the first row, or above the lines where there are any.
     """
     down = -(_ROW_TOP + _ROW_STEP * row)
-    words = {"va": "center", "fontsize": style.TINY, "textcoords": "offset points", "annotation_clip": False}
+    look = {"va": "center", "fontsize": style.TINY}
     for k in ticks:
         if k in at_risk.index:
-            text, where = count(at_risk[k]), ax.get_xaxis_transform()
-            ax.annotate(text, (k, 0), (0, down), xycoords=where, ha="center", gid="at risk", **words)
+            where = ax.get_xaxis_transform()
+            beside(ax, count(at_risk[k]), (k, 0), (0, down), where, ha="center", gid="at risk", **look)
     if line is not None:
-        corner = ScaledTranslation(0, 0, ax.transAxes)
+        corner = ScaledTranslation(0, 0, ax.transAxes)  # type: ignore[arg-type]
         points = Affine2D().scale(1 / 72) + ax.figure.dpi_scale_trans + corner
         sample = Line2D([-29, -19, -9], [down] * 3)
         sample.update_from(line)
         sample.set(transform=points, clip_on=False, markevery=[1])
         ax.add_artist(sample)
-    if named and row == 0:
+    if label and row == 0:
         height = down if line is None else _ROW_STEP - _ROW_TOP
-        ax.annotate("At risk", (0, 0), (-9, height), xycoords="axes fraction", ha="right", **words)
+        beside(ax, label, (0, 0), (-9, height), ax.transAxes, ha="right", **look)
+
+
+def beside(
+    ax: Axes,
+    text: str,
+    at: tuple[float, ...],
+    shift: tuple[float, float],
+    where: Transform | None = None,
+    **look: Any,
+) -> Annotation:
+    """Write text some points away from a place, given in data coordinates or those of `where`."""
+    return ax.annotate(
+        text,
+        (at[0], at[1]),
+        shift,
+        xycoords=where or "data",
+        textcoords="offset points",
+        annotation_clip=False,
+        **look,
+    )
 
 
 def first_of(rows: pd.DataFrame, column: str) -> pd.Series:

@@ -14,8 +14,13 @@ from matplotlib.patches import Patch
 from survexec.display import style
 from survexec.display.figures import panels
 
+# Shares of fewer rollouts than this jump between 0 and 1 and hide the rest of the panel.
+FEWEST_ELIGIBLE = 5
 COLUMNS = ("k", "estimate", "lower", "upper", "band_lower", "band_upper", "at_risk")
-TITLES = {"pec": "PEC(k): of all rollouts", "pec_elig": "PEC_elig(k): of rollouts with T ≥ k"}
+TITLES = {
+    "pec": "PEC(k): of all rollouts",
+    "pec_elig": f"PEC_elig(k): of rollouts with T ≥ k, if {FEWEST_ELIGIBLE} or more",
+}
 LABEL = "Share without an error"
 
 
@@ -23,9 +28,9 @@ LABEL = "Share without an error"
 def curve(curves: Any, ax: Axes | None = None) -> Axes:
     """Draw one curve a cell as steps, each with its interval, band and numbers at risk.
 
-    Reading: a marker at depth k is the estimate; the line steps half-way between depths because calls are counted.
-    Dark ribbon: pointwise interval. Pale ribbon: simultaneous band, which covers the whole curve at once. PEC
-    falls when rollouts fail and also when they finish: read it beside PEC_elig or the state stack.
+    Reading: a marker at depth k is the estimate; the line steps half-way between depths because calls are
+    counted. Dark ribbon: pointwise interval. Pale ribbon: simultaneous band, which covers the whole curve at
+    once. PEC falls when rollouts fail and also when they finish: read it beside PEC_elig or the state stack.
 
     Parameters
     ----------
@@ -49,15 +54,16 @@ def curve(curves: Any, ax: Axes | None = None) -> Axes:
     >>> curve(frame).get_xlabel()
     'Depth k (tool calls)'
     """
+    kind = getattr(curves, "kind", "")
     frame, by = panels.tidy(curves, COLUMNS)
-    cells = panels.cut(frame, by)
+    cells = panels.cut(_eligible(frame) if kind == "pec_elig" else frame, by)
     if ax is None:
         ax = style.new_axes(style.ONE_COLUMN, 2.4 + 0.25 * len(cells))
     if not len(cells):
         return panels.say(ax, "No rollouts to draw")
     looks = {key: style.stroke(index) for index, (key, _) in enumerate(cells.parts)}
-    _lines(ax, cells, looks)
-    panels.head(ax, TITLES.get(getattr(curves, "kind", ""), ""))
+    _lines(ax, cells, looks, kind)
+    panels.head(ax, TITLES.get(kind, ""))
     panels.legend(ax.figure, [*_key(looks), *_ribbons(curves, frame)], cells.shared)
     return ax
 
@@ -66,11 +72,12 @@ def curve(curves: Any, ax: Axes | None = None) -> Axes:
 def pec_beside_eligible(pec: Any, pec_elig: Any, figure: Figure | None = None) -> Figure:
     """Draw PEC beside PEC_elig, a line a cell, with intervals, bands and numbers at risk.
 
-    Reading: left, the share of all rollouts that made k calls without an error: a rollout that finished clean before
-    call k counts as gone. Right, the same share among rollouts with at least k calls. Where the left curve falls and
-    the right one does not, rollouts finish; where both fall, they fail. A marker is the estimate at that depth, the
-    dark ribbon its pointwise interval, the pale ribbon the simultaneous band. Each row of numbers belongs to the
-    line shown at its left: the rollouts about to make that call without an earlier error.
+    Reading: left, the share of all rollouts that made k calls without an error: a rollout that finished
+    clean before call k counts as gone. Right, the same share among rollouts with at least k calls. Where the
+    left curve falls and the right one does not, rollouts finish; where both fall, they fail. A marker is the
+    estimate at that depth, the dark ribbon its pointwise interval, the pale ribbon the simultaneous band.
+    Each row of numbers belongs to the line at its left: left, the rollouts about to make that call without an
+    earlier error; right, those with at least that many calls, the denominator of the curve.
 
     Parameters
     ----------
@@ -95,12 +102,14 @@ def pec_beside_eligible(pec: Any, pec_elig: Any, figure: Figure | None = None) -
     2
     """
     sides = [panels.tidy(side, COLUMNS) for side in (pec, pec_elig)]
+    sides[1] = _eligible(sides[1][0]), sides[1][1]
     whole = panels.cut(*sides[0])
     if not len(whole):
         figure, axes = panels.grid(figure, 1, 1.9)
         panels.say(axes[0], "No rollouts to draw")
         return figure
-    inner, outer = whole.varying[-1:], whole.varying[:-1]
+    inner = whole.varying if len(whole) == 1 else whole.varying[-1:]
+    outer = whole.varying[: -len(inner)]
     looks = {key: style.stroke(index) for index, (key, _) in enumerate(panels.cut(sides[0][0], inner).parts)}
     blocks = [{panels.name(key): rows for key, rows in panels.cut(side, outer).parts} for side, _ in sides]
     figure, axes = panels.grid(figure, 2 * len(blocks[0]), 2.0 + 0.125 * len(looks), across=2, sharey=True)
@@ -110,11 +119,20 @@ def pec_beside_eligible(pec: Any, pec_elig: Any, figure: Figure | None = None) -
             if block not in side:
                 panels.say(ax, f"No {kind} here")
                 continue
-            _lines(ax, panels.cut(side[block], inner), looks)
+            _lines(ax, panels.cut(side[block], inner), looks, kind)
             panels.head(ax, "\n".join([block] * bool(outer) + [TITLES[kind]]))
             ax.set_ylabel("" if column else LABEL)
     panels.legend(figure, [*_key(looks), *_ribbons(pec, sides[0][0])], whole.shared)
     return figure
+
+
+def _eligible(frame: pd.DataFrame) -> pd.DataFrame:
+    """PEC_elig with its own denominator as the numbers below, drawn only where that is not tiny."""
+    if "denominator" not in frame.columns:
+        return frame
+    drawn = frame["denominator"] >= FEWEST_ELIGIBLE
+    shares = ["estimate", "lower", "upper", "band_lower", "band_upper"]
+    return frame.assign(at_risk=frame["denominator"], **{name: frame[name].where(drawn) for name in shares})
 
 
 def _ribbons(data: Any, frame: pd.DataFrame) -> list[Patch]:
@@ -136,12 +154,12 @@ def _key(looks: dict[tuple[Any, ...], style.Stroke]) -> list[Line2D]:
 
 def _look(look: style.Stroke) -> dict[str, Any]:
     return {
-        "color": look.color, "linestyle": look.dash, "linewidth": 1.2, "marker": look.marker, "markersize": 3.4,
-        "markeredgecolor": "white", "markeredgewidth": 0.3,
+        "color": look.color, "linestyle": look.dash, "linewidth": 1.2, "marker": look.marker,
+        "markersize": 3.4, "markeredgecolor": "white", "markeredgewidth": 0.3,
     }  # fmt: skip
 
 
-def _lines(ax: Axes, cells: panels.Cells, looks: dict[tuple[Any, ...], style.Stroke]) -> None:
+def _lines(ax: Axes, cells: panels.Cells, looks: dict[tuple[Any, ...], style.Stroke], kind: str) -> None:
     """Draw the cells of one panel and their rows of numbers; many cells get fainter ribbons."""
     frame = pd.concat([rows for _, rows in cells.parts])
     panels.share_axis(ax, LABEL)
@@ -163,4 +181,5 @@ def _lines(ax: Axes, cells: panels.Cells, looks: dict[tuple[Any, ...], style.Str
         for low, high, alpha in (("band_lower", "band_upper", 0.09), ("lower", "upper", 0.2)):
             ribbon = rows[low].astype(float), rows[high].astype(float)
             ax.fill_between(depths, *ribbon, step="mid", color=look.color, linewidth=0, alpha=alpha * faint)
-        panels.at_risk_row(ax, ticks, panels.first_of(rows, "at_risk"), row, line)
+        label = "Eligible" if kind == "pec_elig" else "At risk"
+        panels.at_risk_row(ax, ticks, panels.first_of(rows, "at_risk"), row, line, label)

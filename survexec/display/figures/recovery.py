@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.lines import Line2D
-from matplotlib.patheffects import withStroke
+from matplotlib.patheffects import AbstractPathEffect, withStroke
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
@@ -19,18 +20,19 @@ from survexec.display.figures import panels
 COLUMNS = ("metric", "estimate", "lower", "upper")
 RECOVERIES = (0.0, 0.25, 0.5, 0.75, 1.0)
 LINES = "Lines: success = TER + (1 − TER) r, for s = 1"
-HALO = [withStroke(linewidth=1.5, foreground="white")]
-_MOST_NAMED, _HIGH, _APART = 8, 8.0, 12.0
+HALO: list[AbstractPathEffect] = [withStroke(linewidth=1.5, foreground="white")]
+_HIGH = 8.0
 
 
 @style.styled
 def success_against_ter(summary: Any, ax: Axes | None = None) -> Axes:
     """Draw each cell as a point, TER across and success up, over lines of equal recovery.
 
-    Reading: right is better execution, up is better success. The grey lines hold for s = 1, where every rollout
-    without an error succeeds: success = TER + (1 − TER) r. A point on the line r = 0.5 then owes its success to
-    repairing half of its errors. In the shaded corner success is below TER: rollouts failed without any error, so
-    s < 1 whatever the recovery. Whiskers are the intervals of the two rates, each by itself.
+    Reading: right is better execution, up is better success. The grey lines hold for s = 1, where every
+    rollout without an error succeeds: success = TER + (1 − TER) r. A point on the line r = 0.5 would then
+    have repaired half of its rollouts with an error. In the shaded corner success is below TER: rollouts
+    failed without any error, so s < 1 whatever the recovery. Whiskers are the intervals of the two rates,
+    each by itself.
 
     Parameters
     ----------
@@ -55,45 +57,55 @@ def success_against_ter(summary: Any, ax: Axes | None = None) -> Axes:
     """
     frame, by = panels.tidy(summary, COLUMNS)
     cells = panels.cut(frame, by)
-    points = {name: table for name, rows in cells if (table := _rates(rows)) is not None}
+    points = {name: rates for name, rows in cells if (rates := _rates(rows)) is not None}
+    given = ax is not None
     if ax is None:
-        ax = style.new_axes(style.ONE_COLUMN, 3.1 + 0.11 * (len(points) > _MOST_NAMED) * len(points))
+        ax = style.new_axes(style.ONE_COLUMN, 3.1)
     if not points:
         return panels.say(ax, "No cell has both TER and success")
-    _frame(ax, pd.concat(points.values()), cells.shared)
+    _frame(ax, np.concatenate(list(points.values()), axis=1), cells.shared)
     labels = _recovery_lines(ax)
     looks = {name: style.stroke(index) for index, name in enumerate(points)}
     for name, rates in points.items():
         _point(ax, rates, looks[name])
     ax.figure.draw_without_rendering()  # type: ignore[union-attr]
-    if len(points) > _MOST_NAMED or not _name_points(ax, points, labels):
-        handles = [_marker(look, label=name) for name, look in looks.items()]
-        ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.45, -0.14))
+    if not _name_points(ax, points, looks, labels):
+        _key(ax, looks, grow=not given)
     return ax
 
 
-def _rates(rows: pd.DataFrame) -> pd.DataFrame | None:
-    """Give TER and success of one cell, or None where one is missing or undefined."""
-    table = rows.drop_duplicates("metric").set_index("metric")[["estimate", "lower", "upper"]].astype(float)
-    wanted = [metric for metric in ("ter", "success") if metric in table.index]
-    table = table.loc[wanted]
-    return table if len(wanted) == 2 and table["estimate"].notna().all() else None
+def _rates(rows: pd.DataFrame) -> np.ndarray | None:
+    """Give TER and success of one cell, each with its bounds; None where one of them is undefined."""
+    table = rows.drop_duplicates("metric").set_index("metric")[["estimate", "lower", "upper"]]
+    rates = table.reindex(["ter", "success"]).to_numpy(dtype=float)
+    return None if np.isnan(rates[:, 0]).any() else rates
 
 
-def _frame(ax: Axes, rates: pd.DataFrame, shared: str) -> None:
-    """Set axes that hold every whisker, from 0 to 1 unless that wastes room, and shade where success is below TER."""
-    for metric, limit in (("ter", ax.set_xlim), ("success", ax.set_ylim)):
-        values = rates.loc[[metric]]
-        low = max(np.floor(10 * np.nanmin(values) - 0.2) / 10, 0.0)
-        high = min(np.ceil(10 * np.nanmax(values) + 0.2) / 10, 1.0)
-        low = min(low, max(high - 0.4, 0.0))
-        high = max(high, low + 0.4)
-        limit(*((0, 1) if high - low > 0.55 else (low, high)))
-    ax.set_xlabel(style.METRICS["ter"])
-    ax.set_ylabel(style.METRICS["success"])
+def _key(ax: Axes, looks: dict[str, style.Stroke], grow: bool) -> None:
+    """Name the points below the panel, where there is no room beside them; a new figure grows by as much."""
+    names = [style.wrap(name, 72 * style.ONE_COLUMN - 45, style.SMALL) for name in looks]
+    handles = [_marker(look, label=name) for name, look in zip(names, looks.values(), strict=True)]
+    ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.45, -0.13), labelspacing=0.3)
+    if grow:
+        lines = sum(1 + name.count("\n") for name in names)
+        ax.figure.set_size_inches(style.ONE_COLUMN, 3.15 + 0.15 * lines)  # type: ignore[union-attr]
+
+
+def _frame(ax: Axes, rates: np.ndarray, shared: str) -> None:
+    """Set axes that hold every whisker, 0 to 1 unless that wastes room; shade where success is below TER."""
+    ax.set(xlim=_limits(rates[0]), xlabel="TER")
+    ax.set(ylim=_limits(rates[1]), ylabel="Success")
     ax.fill_between([0, 1], [0, 1], color="#F3F3F3", linewidth=0, zorder=0)
     panels.head(ax, "\n".join(filter(None, [shared, LINES])), style.SMALL)
     panels.dress(ax)
+
+
+def _limits(values: np.ndarray) -> tuple[float, float]:
+    low = max(np.floor(10 * np.nanmin(values) - 0.2) / 10, 0.0)
+    high = min(np.ceil(10 * np.nanmax(values) + 0.2) / 10, 1.0)
+    low = min(low, max(high - 0.4, 0.0))
+    high = max(high, low + 0.4)
+    return (0.0, 1.0) if high - low > 0.65 else (low, high)
 
 
 def _recovery_lines(ax: Axes) -> list[Text]:
@@ -106,21 +118,21 @@ def _recovery_lines(ax: Axes) -> list[Text]:
         x = start + 0.015 * (right - left)
         y = r + (1 - r) * x
         if y <= top and x < left + 0.6 * (right - left):
-            slope = np.degrees(np.arctan(1 - r))
+            under = y > top - 0.07 * (top - bottom)
             labels.append(ax.text(
-                x, y, f"r = {r:g}", va="top" if r == 1 else "bottom", rotation=slope, rotation_mode="anchor",
-                transform_rotates_text=True,
+                x, y, f"r = {r:g}", va="top" if under else "bottom", rotation=np.degrees(np.arctan(1 - r)),
+                rotation_mode="anchor", transform_rotates_text=True,
             ))  # fmt: skip
     for label in labels:
         label.set(fontsize=style.TINY, color=style.GREY, zorder=1, path_effects=HALO)
     return labels
 
 
-def _point(ax: Axes, rates: pd.DataFrame, look: style.Stroke) -> None:
+def _point(ax: Axes, rates: np.ndarray, look: style.Stroke) -> None:
     """Draw one point and its whiskers."""
-    (x, *across), (y, *up) = rates.loc["ter"], rates.loc["success"]
-    ax.plot(across, [y, y], color=look.color, linewidth=0.9, zorder=2)
-    ax.plot([x, x], up, color=look.color, linewidth=0.9, zorder=2)
+    (x, left, right), (y, low, high) = rates.tolist()
+    ax.plot([left, right], [y, y], color=look.color, linewidth=0.8, zorder=2)
+    ax.plot([x, x], [low, high], color=look.color, linewidth=0.8, zorder=2)
     ax.add_line(_marker(look, [x], [y]))
 
 
@@ -131,15 +143,14 @@ def _marker(look: style.Stroke, x: Sequence[float] = (), y: Sequence[float] = ()
     )  # fmt: skip
 
 
-def _name_points(ax: Axes, points: dict[str, pd.DataFrame], labels: list[Text]) -> bool:
-    """Write each name beside its point, on free ground; False, with nothing written, where one finds no place."""
+def _name_points(ax: Axes, points: dict[str, np.ndarray], looks: dict[str, style.Stroke], labels: list[Text]) -> bool:
+    """Write each name beside its point; False, with nothing written, where one finds no free place."""
     scale = 72 / ax.figure.dpi
     panel = _scaled(ax.get_window_extent(), scale)
     hard, soft = [], [_scaled(label.get_window_extent(), scale) for label in labels]
     centres = {}
     for name, rates in points.items():
-        corners = ax.transData.transform(rates.loc[["ter", "success"]].fillna(rates["estimate"]).T) * scale
-        (x, y), low, high = corners
+        (x, y), low, high = (ax.transData.transform(rates.T) * scale).tolist()
         centres[name] = x, y
         hard.append(Bbox([[x - 3, y - 3], [x + 3, y + 3]]))
         soft += [Bbox([[low[0], y - 2], [high[0], y + 2]]), Bbox([[x - 2, low[1]], [x + 2, high[1]]])]
@@ -151,16 +162,28 @@ def _name_points(ax: Axes, points: dict[str, pd.DataFrame], labels: list[Text]) 
         hard.append(box)
         placed[name] = box
     for name, box in placed.items():
-        _write(ax, name, points[name]["estimate"], centres[name], box)
+        (x, y), (across, up) = points[name][:, 0].tolist(), (box.p0 + box.p1) / 2 - centres[name]
+        look: dict[str, Any] = {
+            "ha": "center",
+            "va": "center",
+            "fontsize": style.TINY,
+            "gid": "name",
+            "zorder": 4,
+        }
+        text = panels.beside(ax, name, (x, y), (across, up), **look)
+        text.set_in_layout(False)
+        red, green, blue = to_rgb(looks[name].color)
+        text.set_color((0.65 * red, 0.65 * green, 0.65 * blue))
+        text.set_path_effects(HALO)
     return True
 
 
 def _free_box(
     centre: tuple[float, float], width: float, panel: Bbox, hard: list[Bbox], soft: list[Bbox]
 ) -> Bbox | None:
-    """Find the nearest place for a label: inside the panel, off every box of `hard`, mostly off those of `soft`."""
+    """Find the nearest place for a label in the panel: off all boxes of `hard`, rarely on one of `soft`."""
     best, least = None, np.inf
-    for distance in (3.0, 6.0, 10.0, 15.0, 21.0, 28.0, 36.0, 46.0):
+    for distance in (3.0, 6.0, 9.0, 12.0):
         for across, up in ((1, 1), (1, -1), (-1, 1), (-1, -1), (1, 0), (-1, 0), (0, 1), (0, -1)):
             x = centre[0] + across * (width / 2 + distance)
             y = centre[1] + up * (_HIGH / 2 + distance)
@@ -172,23 +195,6 @@ def _free_box(
             if cost < least:
                 best, least = box, cost
     return best
-
-
-def _write(ax: Axes, name: str, at: pd.Series, centre: tuple[float, float], box: Bbox) -> None:
-    """Write a name in its box, with a thin line to its point where they stand apart."""
-    offset = ((box.x0 + box.x1) / 2 - centre[0], (box.y0 + box.y1) / 2 - centre[1])
-    near = np.hypot(max(abs(offset[0]) - box.width / 2, 0), max(abs(offset[1]) - _HIGH / 2, 0)) < _APART
-    lead = (
-        None
-        if near
-        else {"arrowstyle": "-", "linewidth": 0.4, "color": style.GREY, "shrinkB": 3, "shrinkA": 0}
-    )
-    text = ax.annotate(
-        name, (at["ter"], at["success"]), offset, textcoords="offset points", ha="center", va="center",
-        fontsize=style.TINY, arrowprops=lead, gid="name", zorder=4,
-    )  # fmt: skip
-    text.set_in_layout(False)
-    text.set_path_effects(HALO)
 
 
 def _scaled(box: Bbox, scale: float) -> Bbox:

@@ -19,11 +19,11 @@ COLUMNS = ("state", "k", "estimate", "at_risk")
 def state_stacks(curves: Any, figure: Figure | None = None) -> Figure:
     """Draw the state stack of each cell: running clean, finished clean, cut by a limit, errored.
 
-    Reading: at depth k a vertical cut through a panel splits all its rollouts. Pale blue: still calling, with no error
-    so far; its upper edge is PEC(k). Blue: stopped by itself before call k without an error. Grey dots: cut by a
-    limit before call k without an error. Orange-red hatched, from the top down: made its first error within the
-    first k calls. A wide blue area says that PEC falls because rollouts end, not because they fail. The numbers
-    under a tick are the rollouts about to make that call.
+    Reading: at depth k a vertical cut through a panel splits all its rollouts. Pale blue: still calling,
+    with no error so far; its upper edge is PEC(k). Blue: stopped by itself before call k without an error.
+    Grey dots: cut by a limit before call k without an error. Orange-red hatched, from the top down: made its
+    first error within the first k calls. A wide blue area says that PEC falls because rollouts end, not
+    because they fail. The numbers under a tick are the rollouts about to make that call.
 
     Parameters
     ----------
@@ -61,14 +61,14 @@ def state_stacks(curves: Any, figure: Figure | None = None) -> Figure:
         first = ax.get_subplotspec().is_first_col()  # type: ignore[union-attr]
         panels.share_axis(ax, "Share of rollouts" if first else "")
         ticks = panels.depth_axis(ax, *panels.span(rows), rows["at_risk"])
-        panels.at_risk_row(ax, ticks, panels.first_of(rows, "at_risk"), named=first)
+        panels.at_risk_row(ax, ticks, panels.first_of(rows, "at_risk"), label="At risk" if first else "")
     panels.legend(figure, [style.STATES[state].handle for state in reversed(shown)], cells.shared)
     return figure
 
 
 def _stack(ax: Axes, rows: pd.DataFrame, shown: list[str]) -> None:
     """Fill one panel; each depth takes the whole column from k - 1/2 to k + 1/2."""
-    table = rows.pivot_table(index="k", columns="state", values="estimate").sort_index()
+    table = rows.pivot(index="k", columns="state", values="estimate").sort_index()
     depths = table.index.to_numpy(dtype=float)
     edges = np.concatenate([[depths[0] - 0.5], depths, [depths[-1] + 0.5]])
     below = np.zeros(len(edges))

@@ -23,18 +23,19 @@ _ENDS = (("success", True, "o", "#222222"), ("failure", False, "x", "#D55E00"))
 
 @style.styled
 def swimmer(call_states: Any, rows: int = 60, figure: Figure | None = None) -> Figure:
-    """Draw each rollout as a row of calls: ok, first error, later error, ok after error.
+    r"""Draw each rollout as a row of calls: ok, first error, later error, ok after error.
 
     Reading: rows that erred come first, the earliest first error at the top; rows without an error follow,
-    shortest first. The dark cell is the first call that could not be executed; what stands to its right is how the
-    agent went on, and the mark at the end says whether the task succeeded (dot) or failed (cross). Pale blue ending
-    in a cross is a rollout that erred nowhere and failed all the same. Rollouts without a call have no row.
+    shortest first. The dark cell is the first call that could not be executed; what stands to its right is
+    how the agent went on, and the mark at the end says whether the task succeeded (dot) or failed (cross).
+    Pale blue ending in a cross is a rollout that erred nowhere and failed all the same. Rollouts without a
+    call have no row.
 
     Parameters
     ----------
     call_states : DataFrame
-        `Rollouts.call_states()`: ``benchmark``, ``model``, ``method``, ``task_id``, ``trial``, ``k``, ``state``,
-        ``length``, ``fed``, ``success``.
+        `Rollouts.call_states()`: ``benchmark``, ``model``, ``method``, ``task_id``, ``trial``, ``k``,
+        ``state``, ``length``, ``fed``, ``success``.
     rows : int
         Most rollouts in a panel; more are thinned evenly along the sorted order, which the title says.
     figure : Figure or SubFigure, optional
@@ -53,45 +54,35 @@ def swimmer(call_states: Any, rows: int = 60, figure: Figure | None = None) -> F
     ...     "state": ["first error", "ok after error"], "length": 2, "fed": 1, "success": True,
     ... })
     >>> swimmer(frame).axes[0].get_title()
-    'b · m · plain\\n1 rollout'
+    'b · m · plain\n1 rollout'
     """
     frame, _ = panels.tidy(call_states, COLUMNS)
     by = [column for column in CELL if column in frame.columns]
     cells = panels.cut(frame[frame["k"].notna()], by)
-    most = max((len(_order(part)) for _, part in cells), default=1)
-    tallest = _PAGE / max(1, math.ceil(len(cells) / 4))
-    figure, axes = panels.grid(figure, len(cells), min(0.9 + 0.052 * min(most, rows), tallest))
+    orders = [_order(part) for _, part in cells]
+    most = min(rows, max((len(order) for order in orders), default=1))
+    height = min(1.1 + max(0.052 * most, 0.3), _PAGE / max(1, math.ceil(len(cells) / 4)))
+    figure, axes = panels.grid(figure, len(cells), height)
     if not len(cells):
         panels.say(axes[0], "No calls to draw")
         return figure
-    longest = float(frame["length"].max())
-    for ax, (name, part) in zip(axes, cells, strict=True):
-        order = _order(part)
-        shown = order.iloc[
-            np.unique(np.linspace(0, len(order) - 1, min(rows, len(order))).round().astype(int))
-        ]
-        _rows(ax, part, shown)
-        _ends(ax, shown)
-        panels.depth_axis(ax, 1, int(longest) + 1)
-        ax.set_xlabel("Call")
-        ax.set_ylim(len(shown), 0)
-        ax.set_yticks([])
+    mark = min(2.4, 60 * (height - 1.1) / most)
+    for ax, (name, part), order in zip(axes, cells, orders, strict=True):
+        chosen = np.unique(np.linspace(0, len(order) - 1, min(rows, len(order))).round().astype(int))
+        _rows(ax, part, order.iloc[chosen])
+        _ends(ax, order.iloc[chosen], mark)
+        panels.depth_axis(ax, 1, int(frame["length"].max()) + 1)
+        ax.set(xlabel="Call", ylim=(len(chosen), 0), yticks=[])
         ax.spines["left"].set_visible(False)
-        of = (
-            f"{len(shown)} of {len(order)} rollouts shown"
-            if len(shown) < len(order)
-            else _rollouts(len(order))
-        )
-        panels.head(ax, f"{name}\n{of}")
-    handles = [fill.handle for fill in style.CALLS.values()]
-    panels.legend(
-        figure, [*handles, *(_end(label, mark, color) for label, _, mark, color in _ENDS)], cells.shared
-    )
+        panels.head(ax, f"{name}\n{_shown(len(chosen), len(order))}")
+    ends = [Line2D([], [], label=label, **_look(sign, color, 3)) for label, _, sign, color in _ENDS]
+    panels.legend(figure, [*(fill.handle for fill in style.CALLS.values()), *ends], cells.shared)
     return figure
 
 
-def _rollouts(count: int) -> str:
-    return f"{count} rollout" + "s" * (count != 1)
+def _shown(count: int, of: int) -> str:
+    rollouts = "rollout" if of == 1 else "rollouts"
+    return f"{count} of {of} {rollouts} shown" if count < of else f"{of} {rollouts}"
 
 
 def _order(calls: pd.DataFrame) -> pd.DataFrame:
@@ -110,28 +101,19 @@ def _rows(ax: Axes, calls: pd.DataFrame, shown: pd.DataFrame) -> None:
         left = part["k"].to_numpy(dtype=float) - 0.46
         top = part["place"].to_numpy(dtype=float) + 0.08
         corners = [[left, top], [left + 0.92, top], [left + 0.92, top + 0.84], [left, top + 0.84]]
-        squares = np.array(corners).transpose(2, 0, 1)
+        squares = list(np.array(corners).transpose(2, 0, 1))
         ax.add_collection(PolyCollection(squares, facecolor=fill.color, linewidth=0, gid=str(state)))
 
 
-def _ends(ax: Axes, shown: pd.DataFrame) -> None:
+def _ends(ax: Axes, shown: pd.DataFrame, size: float) -> None:
     """Mark success or failure behind the last call; nothing where it is not known."""
-    for label, value, mark, color in _ENDS:
-        ended = shown["success"].eq(value).fillna(False).astype(bool)
-        line = _end(label, mark, color)
-        line.set_data(shown["length"][ended].astype(float) + 1, np.flatnonzero(ended) + 0.5)
-        ax.add_line(line)
+    for _, value, sign, color in _ENDS:
+        ended = shown["success"].eq(value).fillna(False).to_numpy(dtype=bool)
+        if ended.any():  # an unclipped line without points counts as standing in the figure's corner
+            behind = shown["length"].to_numpy(dtype=float)[ended] + 1
+            ax.plot(behind, np.flatnonzero(ended) + 0.5, **_look(sign, color, size))
 
 
-def _end(label: str, mark: str, color: str) -> Line2D:
-    return Line2D(
-        [],
-        [],
-        linestyle="",
-        marker=mark,
-        color=color,
-        markersize=2.4,
-        markeredgewidth=0.7,
-        label=label,
-        clip_on=False,
-    )
+def _look(sign: str, color: str, size: float) -> dict[str, Any]:
+    looks = {"linestyle": "", "marker": sign, "color": color, "clip_on": False}
+    return looks | {"markersize": size, "markeredgewidth": 0.3 * size}
