@@ -11,8 +11,18 @@ import numpy as np
 from survexec.statistics.tally import Counts
 
 
-def ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
+def ratio(numerator: np.ndarray, denominator: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """Quotient of counts; 0/0 is NaN.
+
+    Parameters
+    ----------
+    numerator, denominator : numpy.ndarray
+    out : numpy.ndarray, optional
+        Where to put it.
+
+    Returns
+    -------
+    numpy.ndarray
 
     Examples
     --------
@@ -21,7 +31,7 @@ def ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
     [0.5, nan]
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(numerator) / np.asarray(denominator)
+        return np.divide(numerator, denominator, out=out)
 
 
 @dataclass(frozen=True)
@@ -53,9 +63,9 @@ class Metric:
     undefined: str
     meaning: str
 
-    def __call__(self, counts: Counts) -> np.ndarray:
+    def __call__(self, counts: Counts, out: np.ndarray | None = None) -> np.ndarray:
         """The number at these counts, NaN where the denominator is 0."""
-        return ratio(self.numerator(counts), self.denominator(counts))
+        return ratio(self.numerator(counts), self.denominator(counts), out)
 
 
 def _feature(name: str) -> Callable[[Counts], np.ndarray]:
@@ -124,9 +134,9 @@ class Curve:
     denominator: Callable[[Counts], np.ndarray]
     meaning: str
 
-    def __call__(self, counts: Counts) -> np.ndarray:
+    def __call__(self, counts: Counts, out: np.ndarray | None = None) -> np.ndarray:
         """The number at these counts, NaN where the denominator is 0."""
-        return ratio(self.numerator(counts), self.denominator(counts))
+        return ratio(self.numerator(counts), self.denominator(counts), out)
 
 
 def _of_all(counts: Counts) -> np.ndarray:

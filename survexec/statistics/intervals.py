@@ -14,23 +14,55 @@ from survexec.statistics.resampling import Replicates
 BAND_MINIMUM: Final = 5
 
 
-def _ordered(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Replicates sorted, undefined ones last, and how many are defined."""
-    ordered = np.sort(values, axis=-1)
-    defined = np.full(ordered.shape[:-1], ordered.shape[-1])
-    some = np.isnan(ordered[..., -1])
-    defined[some] = (~np.isnan(ordered[some])).sum(axis=-1)
-    return ordered, defined
+def quantiles(values: np.ndarray, *levels: np.ndarray | float) -> tuple[np.ndarray, ...]:
+    """Quantiles of replicates over their last axis, undefined ones left out.
+
+    Parameters
+    ----------
+    values : numpy.ndarray
+        Shape (cell, ..., resample).
+    *levels : float or numpy.ndarray of shape (cell, ...)
+        Probabilities; NaN gives NaN.
+
+    Returns
+    -------
+    tuple of numpy.ndarray
+        Shape (cell, ...) for each level.
+
+    Notes
+    -----
+    At (n + 1) p of the n defined replicates, linear between neighbours: the definition "weibull", type 6 of Hyndman
+    and Fan (1996), The American Statistician 50:361-365.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> quantiles(np.array([[3.0, np.nan, 1.0, 2.0]]), 0.25, 0.5)
+    (array([1.]), array([2.]))
+    """
+    shape = values.shape[:-1]
+    found = tuple(np.empty(shape) for _ in levels)
+    wanted = [np.broadcast_to(np.asarray(level, float), shape) for level in levels]
+    # cell by cell in one buffer: fresh memory for all replicates at once would cost as much as sorting them
+    ordered = np.empty(values.shape[1:])
+    for cell in range(len(values)):
+        np.copyto(ordered, values[cell])
+        ordered.sort(axis=-1)
+        defined = np.full(ordered.shape[:-1], ordered.shape[-1])
+        some = np.isnan(ordered[..., -1])
+        defined[some] = (~np.isnan(ordered[some])).sum(axis=-1)
+        for out, level in zip(found, wanted, strict=True):
+            out[cell] = _read(ordered, defined, level[cell])
+    return found
 
 
-def _quantiles(ordered: np.ndarray, defined: np.ndarray, p: np.ndarray | float) -> np.ndarray:
-    """Quantiles of sorted replicates at (defined + 1) p, the definition "weibull" (Hyndman and Fan 1996, type 6)."""
-    at = np.clip(np.asarray(p) * (defined + 1) - 1, 0, np.maximum(defined - 1, 0))
-    at = np.where(np.isnan(at), 0, at)
+def _read(ordered: np.ndarray, defined: np.ndarray, p: np.ndarray) -> np.ndarray:
+    """Quantiles of sorted replicates, undefined ones last."""
+    last = np.maximum(defined - 1, 0)
+    at = np.nan_to_num(np.clip(p * (defined + 1) - 1, 0, last))
     below = np.floor(at).astype(np.int64)
-    above = np.minimum(below + 1, np.maximum(defined - 1, 0))
     low = np.take_along_axis(ordered, below[..., None], axis=-1)[..., 0]
-    high = np.take_along_axis(ordered, above[..., None], axis=-1)[..., 0]
+    high = np.take_along_axis(ordered, np.minimum(below + 1, last)[..., None], axis=-1)[..., 0]
     part = at - below
     between = np.where(part == 0, low, low * (1 - part) + high * part)
     return np.where((defined == 0) | np.isnan(p), np.nan, between)
@@ -52,9 +84,9 @@ def percentile(sample: Replicates, level: float) -> Bounds:
     ----------
     Efron (1981), Canadian Journal of Statistics 9:139-158.
     """
-    ordered, defined = _ordered(sample.values)
     tail = (1 - level) / 2
-    return _quantiles(ordered, defined, tail), _quantiles(ordered, defined, 1 - tail)
+    lower, upper = quantiles(sample.values, tail, 1 - tail)
+    return lower, upper
 
 
 def expanded_percentile(sample: Replicates, level: float) -> Bounds:
@@ -76,8 +108,8 @@ def expanded_percentile(sample: Replicates, level: float) -> Bounds:
     """
     n = _tasks(sample)
     tail = stats.norm.cdf(-_expansion(n, level))
-    ordered, defined = _ordered(sample.values)
-    return _quantiles(ordered, defined, tail), _quantiles(ordered, defined, 1 - tail)
+    lower, upper = quantiles(sample.values, tail, 1 - tail)
+    return lower, upper
 
 
 def _expansion(n: np.ndarray, level: float) -> np.ndarray:
@@ -162,8 +194,8 @@ def bca(sample: Replicates, level: float) -> Bounds:
     """
     low, high = bca_levels(sample, level)
     single = _tasks(sample) < 2
-    ordered, defined = _ordered(sample.values)
-    return tuple(np.where(single, np.nan, _quantiles(ordered, defined, p)) for p in (low, high))  # type: ignore[return-value]
+    lower, upper = quantiles(sample.values, low, high)
+    return np.where(single, np.nan, lower), np.where(single, np.nan, upper)
 
 
 def jackknife_t(sample: Replicates, level: float) -> Bounds:
@@ -218,8 +250,8 @@ def sup_t(values: np.ndarray, estimate: np.ndarray, error: np.ndarray, usable: n
     for cell, use in enumerate(usable):
         if use.any():
             scaled = np.abs(values[cell, use] - estimate[cell, use, None]) / error[cell, use, None]
-            largest = np.sort(np.nan_to_num(scaled).max(axis=0))
-            critical[cell] = max(float(_quantiles(largest, np.array(len(largest)), level)), z)
+            largest = np.nan_to_num(scaled).max(axis=0)
+            critical[cell] = max(quantiles(largest[None], level)[0].item(), z)
         else:
             depths = max(int((error[cell] >= 0).sum()), 1)
             critical[cell] = normal_quantile(1 - (1 - level) / depths)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,13 @@ from survexec.statistics.tally import Counts, Tally
 
 BLOCK: Final = 1000
 RESAMPLES: Final = 10_000
-Estimator = Callable[[Counts], np.ndarray]
+
+
+class Estimator(Protocol):
+    """A function of counts (..., column): an array (...) or, for a curve, (..., depth), put into ``out`` if given."""
+
+    def __call__(self, counts: Counts, out: np.ndarray | None = None) -> np.ndarray:
+        """Evaluate at these counts."""
 
 
 @dataclass(frozen=True)
@@ -201,18 +207,18 @@ def evaluate(tally: Tally, estimators: Sequence[Estimator], blocks: Iterable[np.
         Shape (cell, statistic, resample).
     """
     n, cells, columns = tally.counts.values.shape
-    digits = _Digits.of(tally.counts.values.reshape(n, cells * columns))
+    digits = _Digits(tally.counts.values.reshape(n, cells * columns))
+    shapes = [estimator(tally.total).shape[1:] for estimator in estimators]
+    ends = np.cumsum([shape[0] if shape else 1 for shape in shapes])
     start = 0
     with _threads().limit(limits=1, user_api="blas"):
         for weights in blocks:
             sums = digits.sums(weights).reshape(cells, columns, len(weights))
             # resamples last in memory, first in shape: estimators see (resample, cell, column)
             counts = Counts(np.moveaxis(sums, -1, 0), tally.counts.columns)
-            at = 0
-            for estimator in estimators:
-                found = _last_axis(estimator(counts), counts)
-                out[:, at : at + found.shape[-1], start : start + len(weights)] = np.moveaxis(found, 0, -1)
-                at += found.shape[-1]
+            target = np.moveaxis(out[..., start : start + len(weights)], -1, 0)
+            for estimator, shape, end in zip(estimators, shapes, ends, strict=True):
+                estimator(counts, target[..., end - shape[0] : end] if shape else target[..., end - 1])
             start += len(weights)
 
 
@@ -245,43 +251,55 @@ def _features_of(estimators: Sequence[Estimator], counts: Counts) -> list[str]:
     return list(watched.seen) + ["rollouts"] * ("rollouts" not in watched.seen)  # type: ignore[attr-defined]
 
 
-@dataclass(frozen=True)
 class _Digits:
     """A matrix of counts cut into whole digits that a float product adds without rounding.
 
     A single-precision product of whole numbers is exact below 2**24, in any order of summation: the result does not
     depend on block size, threads or BLAS. Real-valued columns (the area) are cut down to a quantum of at most 2**-40,
     so their sums are exact to about 1e-12. Too many tasks for single precision use double.
+
+    Parameters
+    ----------
+    counts : numpy.ndarray
+        Shape (task, column), all >= 0.
     """
 
-    matrix: np.ndarray
-    columns: tuple[np.ndarray, ...]
-    scales: tuple[float, ...]
-
-    @classmethod
-    def of(cls, counts: np.ndarray) -> _Digits:
+    def __init__(self, counts: np.ndarray) -> None:
         # the weights of a resample add to the number of tasks, which bounds every sum of digits
         growth = 1 + int(np.ceil(np.log2(max(len(counts), 2))))
         dtype, bits = (np.float32, 24 - growth) if growth <= 16 else (np.float64, 53 - growth)
         whole_digits = max(int(np.ceil(np.log2(counts.max(initial=1.0) + 1) / bits)), 1)
         quantum, rest = 2.0 ** (bits * whole_digits), counts.copy()
-        blocks, columns, scales = [], [], []
+        blocks, self.digits = [], []
         while quantum > 2.0**-40 and (quantum > 1 or rest.any()):
             quantum *= 2.0**-bits
-            left = np.arange(counts.shape[1]) if quantum >= 1 else np.flatnonzero(rest.any(axis=0))
-            digit = np.floor(rest[:, left] / quantum)
-            rest[:, left] -= digit * quantum
-            blocks.append(digit)
-            columns.append(left)
-            scales.append(quantum)
-        return cls(np.concatenate(blocks, axis=1).T.astype(dtype), tuple(columns), tuple(scales))
+            columns = np.arange(counts.shape[1]) if quantum >= 1 else np.flatnonzero(rest.any(axis=0))
+            blocks.append(np.floor(rest[:, columns] / quantum))
+            rest[:, columns] -= blocks[-1] * quantum
+            self.digits.append((columns, quantum))
+        self.matrix = np.ascontiguousarray(np.concatenate(blocks, axis=1).T, dtype=dtype)
+        self._made_for(0)
+
+    def _made_for(self, resamples: int) -> None:
+        """Work arrays, made once a size: fresh memory at each block would cost more than the product."""
+        rows, tasks = self.matrix.shape
+        self.weights = np.empty((resamples, tasks), self.matrix.dtype)
+        self.product = np.empty((rows, resamples), self.matrix.dtype)
+        self.out = np.empty((len(self.digits[0][0]), resamples))
 
     def sums(self, weights: np.ndarray) -> np.ndarray:
-        """Weighted sums of the original columns, shape (column, resample)."""
-        product = self.matrix @ weights.astype(self.matrix.dtype).T
-        start = len(self.columns[0])
-        out = np.multiply(product[:start], self.scales[0], dtype=np.float64)
-        for columns, scale in zip(self.columns[1:], self.scales[1:], strict=True):
-            out[columns] += product[start : start + len(columns)] * scale
+        """Weighted sums of the original columns, shape (column, resample); valid until the next call."""
+        if len(weights) != self.out.shape[1]:
+            self._made_for(len(weights))
+        np.copyto(self.weights, weights)
+        np.matmul(self.matrix, self.weights.T, out=self.product)
+        start = 0
+        for columns, scale in self.digits:
+            digit = self.product[start : start + len(columns)]
+            if start == 0:
+                np.copyto(self.out, digit)
+                self.out *= scale
+            else:
+                self.out[columns] += digit * scale
             start += len(columns)
-        return out
+        return self.out
