@@ -1,4 +1,4 @@
-"""The command line: parse, call, print. Only the result goes to standard output; what survexec says goes to the other."""
+"""The command line: parse, call, print. Only the result goes to standard output; messages go to standard error."""
 
 import inspect
 import json
@@ -85,7 +85,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Judge tool-using agents by how they got there: how far their tool calls could be executed, and what came of it.",
+    help="Judge tool-using agents by how they got there: how far their calls could be executed, and what came of it.",
     epilog="Start with [bold]survexec demo[/bold]; each command explains itself under [bold]--help[/bold].",
 )
 
@@ -222,7 +222,7 @@ def summarize(
 def curves(
     rollouts: "Rollouts",
     kind: Annotated[
-        Kind, typer.Option(help="pec: of all rollouts; pec_elig: of those with k calls; states: errored, finished, cut, running.")
+        Kind, typer.Option(help="pec: of all rollouts; pec_elig: of those with k calls; states: what became of them.")
     ] = Kind.PEC,
     by: By = _CELL, level: Level = 0.95, resamples: Resamples = 10_000, seed: Seed = 0,
     format: Written = Format.MARKDOWN, output: Output = None,
@@ -244,11 +244,15 @@ def curves(
 def compare(
     rollouts: "Rollouts", between: Between = "method",
     within: Annotated[
-        str | None, typer.Option(help="Columns that a pair must share; the others of benchmark,model,method.", metavar="COLUMNS")
+        str | None,
+        typer.Option(help="Columns that a pair must share; the others of benchmark,model,method.", metavar="COLUMNS"),
     ] = None,
-    baseline: Annotated[str | None, typer.Option(help="Compare each value with this one only.", metavar="VALUE")] = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="Compare each value with this one only.", metavar="VALUE")
+    ] = None,
     metrics: Annotated[
-        str | None, typer.Option(help="Some metrics, such as ter,success; fewer make a smaller family of tests.", metavar="NAMES")
+        str | None,
+        typer.Option(help="Such as ter,success; fewer metrics make a smaller family of tests.", metavar="NAMES"),
     ] = None,
     level: Level = 0.95, resamples: Resamples = 10_000, seed: Seed = 0,
     format: Written = Format.MARKDOWN, output: Output = None,

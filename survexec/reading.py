@@ -85,7 +85,7 @@ def read(
     --------
     >>> import survexec as sx, tempfile, pathlib
     >>> folder = pathlib.Path(tempfile.mkdtemp())
-    >>> _ = (folder / "runs.csv").write_text("task_id,length,fed,success\\na,3,1,1\\nb,2,3,1\\n")
+    >>> _ = (folder / "runs.csv").write_text("task_id,length,fed,success\na,3,1,1\nb,2,3,1\n")
     >>> sx.read(folder / "*.csv")
     Rollouts: 2 of 2 tasks in 1 cells, 1 with an error (strict rule)
     """

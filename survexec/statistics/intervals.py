@@ -44,7 +44,7 @@ def quantiles(values: np.ndarray, *levels: np.ndarray | float) -> tuple[np.ndarr
     found = tuple(np.empty(shape) for _ in levels)
     wanted = [np.broadcast_to(np.asarray(level, float), shape) for level in levels]
     # cell by cell in one buffer: fresh memory for all replicates at once would cost as much as sorting them
-    ordered = np.empty(values.shape[1:])
+    ordered: np.ndarray = np.empty(values.shape[1:])
     for cell in range(len(values)):
         np.copyto(ordered, values[cell])
         ordered.sort(axis=-1)

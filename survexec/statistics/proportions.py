@@ -177,7 +177,7 @@ def tango(first: int, second: int, n: int, z: float) -> tuple[float, float]:
     Examples
     --------
     >>> tuple(round(v, 4) for v in tango(12, 2, 50, normal_quantile(0.95)))
-    (0.0569, 0.3404)
+    (0.0611, 0.3447)
     """
     if n == 0:
         return np.nan, np.nan
