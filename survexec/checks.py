@@ -9,10 +9,9 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 
-from survexec.protocol.trajectory import Ending, ErrorClass
+from survexec.protocol.trajectory import UNKNOWN, Ending, ErrorClass
 
 KEY: Final = ("benchmark", "model", "method", "task_id", "trial")
-UNKNOWN: Final = "unknown"
 ENDINGS: Final = [str(e) for e in Ending]
 CLASSES: Final = [str(c) for c in ErrorClass]
 _NUMBERS: Final = ("tokens", "latency_s", "cost_usd", "overhead_tokens", "overhead_latency_s")

@@ -194,10 +194,12 @@ def score(
     [bold]survexec score 'runs/*/*.json' --from-path '{model}/{method}.json' --set benchmark=tau-retail[/bold]
     """
     rollouts.to_parquet(output)
+    from survexec.rollouts import ASIDE, counted
+
     ledger = rollouts.ledger[rollouts.ledger["unit"] == "rollouts"]
-    aside = int(ledger.loc[ledger["status"].isin(["crashed", "fault"]), "count"].sum())
-    files = rollouts.frame["source"].nunique()
-    typer.echo(f"{len(rollouts)} rollouts of {files} file{'s' * (files != 1)} written to {output}; {aside} set aside")
+    aside = int(ledger.loc[ledger["status"].isin(ASIDE), "count"].sum())
+    files = counted(rollouts.frame["source"].nunique(), "files")
+    typer.echo(f"{counted(len(rollouts), 'rollouts')} of {files} written to {output}; {aside} set aside")
 
 
 @app.command()

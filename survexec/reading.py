@@ -17,11 +17,11 @@ import pandas as pd
 import rich.console
 import rich.progress
 
-from survexec.checks import COLUMNS, KEY, UNKNOWN, Fault, conform, faults_in
+from survexec.checks import COLUMNS, KEY, Fault, conform, faults_in
 from survexec.errors import InputError, SurvexecWarning
 from survexec.protocol.checker import Checked, check
 from survexec.protocol.readers import Reading, read_file
-from survexec.protocol.trajectory import Call, ErrorClass, Outcome, Rule, Verdict
+from survexec.protocol.trajectory import UNKNOWN, Call, ErrorClass, Outcome, Rule, Verdict
 from survexec.rollouts import CALL_COLUMNS, Rollouts, ending_is_crash, ledger_of
 
 # Rewards carry floating noise; tau-bench itself accepts 1 within this distance.
@@ -161,7 +161,8 @@ def _stored(path: Path, rule: Rule) -> _Part:
     """A table that survexec wrote: judged again if another rule is asked for; what it kept is counted anew."""
     stored = Rollouts.from_parquet(path).under(rule)
     frame = stored.frame.assign(row=np.arange(1, len(stored) + 1))
-    told = stored.ledger[stored.ledger["status"] != "kept"]
+    # what was at fault then is no fault of this file
+    told = stored.ledger[stored.ledger["status"] != "kept"].replace({"status": {"fault": "past"}})
     calls = None
     if stored.calls is not None:
         at = pd.MultiIndex.from_frame(frame[list(KEY)]).get_indexer(pd.MultiIndex.from_frame(stored.calls[list(KEY)]))

@@ -128,7 +128,7 @@ class Rollouts:
         """One sentence for each thing in the ledger that was not simply kept."""
         rows = self.ledger[self.ledger["status"] != "kept"]
         return tuple(
-            f"{row['source']}: {row['count']} {row['unit']} {_STATUS_WORDS[row['status']]}: {row['reason']}"
+            f"{row['source']}: {counted(row['count'], row['unit'])} {_STATUS_WORDS[row['status']]}: {row['reason']}"
             + (f" ({row['examples']})" if row["examples"] else "")
             for row in rows.to_dict("records")
         )
@@ -288,7 +288,19 @@ class Rollouts:
         return cls(table.to_pandas(), calls, ledger, meta["rule"])
 
 
-_STATUS_WORDS: Final = {"crashed": "set aside as crashed", "fault": "set aside as faulty", "noted": "noted"}
+_STATUS_WORDS: Final = {
+    "crashed": "set aside as crashed",
+    "fault": "set aside as faulty",
+    "past": "set aside as faulty when the table was made",
+    "noted": "noted",
+}
+# Statuses of rows that are not in the table.
+ASIDE: Final = ("crashed", "fault", "past")
+
+
+def counted(count: int, unit: str) -> str:
+    """A count with its unit, one or many: "1 file", "3 rollouts"."""
+    return f"{count} {unit.removesuffix('s') if count == 1 else unit}"
 
 
 def _kept_as_given(frame: pd.DataFrame) -> pd.DataFrame:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
+
+# What stands for a benchmark, model or method that a log does not name.
+UNKNOWN: Final = "unknown"
 
 
 class Ending(StrEnum):

@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Final
 import numpy as np
 import pandas as pd
 
-from survexec.checks import UNKNOWN
 from survexec.errors import InputError, PairingError
+from survexec.protocol.trajectory import UNKNOWN
 from survexec.rollouts import Rollouts
 from survexec.statistics import proportions
 from survexec.statistics.estimands import METRICS, Metric
@@ -299,8 +299,10 @@ def _interval(pair: Pair, metric: Metric, level: float, wanted: str | None) -> t
     """Bounds of a difference, the name of their method, and notes."""
     denominator = metric.denominator(pair.tally.total)
     if (denominator == 0).any():
-        side = pair.a if denominator[0] == 0 else pair.b
-        return np.nan, np.nan, "", [f"{pair.name}: {metric.label} is undefined in {side}: {metric.undefined} (0/0)"]
+        at = 0 if denominator[0] == 0 else 1
+        reason = metric.reason(pair.tally.total, at)
+        text = f"{pair.name}: {metric.label} is undefined in {(pair.a, pair.b)[at]}: {reason} (0/0)"
+        return np.nan, np.nan, "", [text]
     name, notes = wanted or "expanded_percentile", []
     binary = metric.proportion and not metric.conditional and not _clustered(pair.tally)
     if name in ("newcombe", "tango") and not binary:

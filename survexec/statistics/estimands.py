@@ -67,6 +67,13 @@ class Metric:
         """The number at these counts, NaN where the denominator is 0."""
         return ratio(self.numerator(counts), self.denominator(counts), out)
 
+    def reason(self, counts: Counts, cell: int) -> str:
+        """Why the number does not exist in a cell whose denominator is 0."""
+        hidden = {"rr": counts.errors, "clean_success": counts["clean"], "success_after_error": counts["rollouts"]}
+        if self.name in hidden and hidden[self.name][cell] > 0 and counts["labelled"][cell] == 0:
+            return _UNLABELLED
+        return self.undefined
+
 
 def _feature(name: str) -> Callable[[Counts], np.ndarray]:
     return lambda counts: counts[name]

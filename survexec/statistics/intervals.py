@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from survexec.statistics.proportions import Bounds, normal_quantile
 from survexec.statistics.resampling import Replicates
@@ -107,7 +107,7 @@ def expanded_percentile(sample: Replicates, level: float) -> Bounds:
     Hesterberg (2015), The American Statistician 69:371-386, section 3.3.
     """
     n = _tasks(sample)
-    tail = stats.norm.cdf(-_expansion(n, level))
+    tail = special.ndtr(-_expansion(n, level))
     lower, upper = quantiles(sample.values, tail, 1 - tail)
     return lower, upper
 
@@ -115,7 +115,7 @@ def expanded_percentile(sample: Replicates, level: float) -> Bounds:
 def _expansion(n: np.ndarray, level: float) -> np.ndarray:
     """Critical value sqrt(n/(n-1)) t_(n-1)."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(n > 1, np.sqrt(n / (n - 1)) * stats.t.ppf(0.5 + level / 2, np.maximum(n - 1, 1)), np.nan)
+        return np.where(n > 1, np.sqrt(n / (n - 1)) * special.stdtrit(np.maximum(n - 1, 1), 0.5 + level / 2), np.nan)
 
 
 def _tasks(sample: Replicates) -> np.ndarray:
@@ -166,12 +166,12 @@ def bca_levels(sample: Replicates, level: float) -> Bounds:
     with np.errstate(invalid="ignore", divide="ignore"):
         below = (gap < -close).sum(axis=-1) + (np.abs(gap) <= close).sum(axis=-1) / 2
         share = np.clip(below / defined, 0.5 / np.maximum(defined, 1), 1 - 0.5 / np.maximum(defined, 1))
-        bias = stats.norm.ppf(share)
+        bias = special.ndtri(share)
         moved = np.nan_to_num(influence(sample))
         acceleration = (moved**3).sum(axis=0) / (6 * (moved**2).sum(axis=0) ** 1.5)
         acceleration = np.nan_to_num(acceleration)
         z = normal_quantile(level)
-        lower, upper = (stats.norm.cdf(bias + (bias + side) / (1 - acceleration * (bias + side))) for side in (-z, z))
+        lower, upper = (special.ndtr(bias + (bias + side) / (1 - acceleration * (bias + side))) for side in (-z, z))
     return lower, upper
 
 
@@ -218,7 +218,7 @@ def jackknife_t(sample: Replicates, level: float) -> Bounds:
     moved = influence(sample)
     with np.errstate(invalid="ignore", divide="ignore"):
         error = np.sqrt(np.nansum(moved**2, axis=0) * (n - 1) / n)
-        half = stats.t.ppf(0.5 + level / 2, np.maximum(n - 1, 1)) * error
+        half = special.stdtrit(np.maximum(n - 1, 1), 0.5 + level / 2) * error
     half = np.where((n < 2) | np.isnan(moved).all(axis=0), np.nan, half)
     return sample.estimate - half, sample.estimate + half
 

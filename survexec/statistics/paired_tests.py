@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 # Sums that the exact test lists for half of the tasks, or the lattice of them that it fills; beyond both it draws.
 _LISTED: Final = 2**20
@@ -62,7 +62,8 @@ def mcnemar_midp(first: np.ndarray, second: np.ndarray) -> Tested:
     """
     b, c = int((first & ~second).sum()), int((~first & second).sum())
     n, k = b + c, min(b, c)
-    p = 1.0 if n == 0 else min(1.0, 2 * stats.binom.cdf(k, n, 0.5) - stats.binom.pmf(k, n, 0.5))
+    # twice the tail less half of its last step: P(X <= k) + P(X < k)
+    p = 1.0 if n == 0 else min(1.0, special.bdtr(k, n, 0.5) + (special.bdtr(k - 1, n, 0.5) if k else 0.0))
     return Tested("McNemar mid-p", b - c, float(p), len(first))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 Array = np.ndarray | float
 Bounds = tuple[np.ndarray, np.ndarray]
@@ -19,7 +19,7 @@ def normal_quantile(level: float) -> float:
     >>> round(normal_quantile(0.95), 6)
     1.959964
     """
-    return float(stats.norm.ppf(0.5 + level / 2))
+    return float(special.ndtri(0.5 + level / 2))
 
 
 def wilson(x: Array, n: Array, z: Array) -> Bounds:

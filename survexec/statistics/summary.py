@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Final
 import numpy as np
 import pandas as pd
 
-from survexec.checks import UNKNOWN
 from survexec.errors import InputError
+from survexec.protocol.trajectory import UNKNOWN
 from survexec.rollouts import Rollouts
 from survexec.statistics import intervals, proportions
 from survexec.statistics.estimands import METRICS, Metric, ratio
@@ -259,7 +259,7 @@ def summary_notes(tally: Tally, sample: Replicates) -> tuple[str, ...]:
                 f"{name}: {unlabelled} of {n} rollouts have no recorded success and do not enter success, RR and s"
             )
         notes += [
-            f"{name}: {metric.label} is undefined: {metric.undefined} (0/0)"
+            f"{name}: {metric.label} is undefined: {metric.reason(total, c)} (0/0)"
             for metric in METRICS.values()
             if metric.denominator(total)[c] == 0
         ]

@@ -114,7 +114,7 @@ def test_digit_sums_are_exact(tasks, seed):
     whole = rng.integers(0, 100_000, (tasks, 3)).astype(float)
     real = rng.random((tasks, 2))
     weights = next(task_weights(np.zeros(tasks, int), 8, seed))
-    sums = _Digits.of(np.concatenate([whole, real], axis=1)).sums(weights)
+    sums = _Digits(np.concatenate([whole, real], axis=1)).sums(weights)
     assert (sums[:3] == whole.T @ weights.T).all()
     assert sums[3:] == pytest.approx(real.T @ weights.T, rel=1e-10)
 

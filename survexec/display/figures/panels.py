@@ -16,9 +16,9 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Annotation
 from matplotlib.transforms import Affine2D, ScaledTranslation, Transform
 
-from survexec.checks import UNKNOWN
 from survexec.display import style
 from survexec.errors import InputError
+from survexec.protocol.trajectory import UNKNOWN
 
 DEPTH = "Depth k (tool calls)"
 _ROW_TOP, _ROW_STEP = 28.0, 9.0

@@ -1,0 +1,276 @@
+"""The report: one folder, one page, every number with its origin, for any table of rollouts."""
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import survexec as sx
+from survexec.display.report import drawing
+from survexec.errors import InputError
+from survexec.rollouts import Rollouts
+
+EMPTY_PICTURE = (
+    b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89"
+)
+KEY = ["benchmark", "model", "method", "task_id", "trial"]
+
+
+def cohort(methods=("plain", "checked"), tasks=30, trials=1, errors=True, success=True):
+    """Rollouts of some methods on the same tasks, with no single calls."""
+    rng = np.random.default_rng(3)
+    index = pd.MultiIndex.from_product([methods, range(tasks), range(trials)], names=["method", "task_id", "trial"])
+    frame = index.to_frame(index=False)
+    frame["length"] = rng.integers(0, 7, len(frame))
+    frame["fed"] = frame["length"] + 1
+    if errors:
+        frame["fed"] = np.minimum(frame["fed"], rng.integers(1, 9, len(frame)))
+    frame["success"] = rng.random(len(frame)) < 0.5 if success else None
+    return Rollouts(frame)
+
+
+def with_calls():
+    """Two methods on three tasks with their calls: half of the refusals are lookups."""
+    rows, calls = [], []
+    for method in ("plain", "checked"):
+        for task in range(3):
+            key = ["shop", "m", method, str(task), 0]
+            fed = 2 if task else 4
+            rows.append([*key, 3, fed, task != 1, "information" if fed == 2 else None])
+            for k in (1, 2, 3):
+                bad = k == fed
+                calls.append(
+                    [*key, k, "find", "{}", "invalid" if bad else "ok", "information" if bad else None, None, bad]
+                )
+    frame = pd.DataFrame(rows, columns=[*KEY, "length", "fed", "success", "error_class"])
+    names = [*KEY, "k", "tool", "arguments", "outcome", "error_class", "message", "lookup"]
+    return Rollouts(frame, pd.DataFrame(calls, columns=names).astype({"k": "Int64"}))
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Reports whose figures are empty pictures, for what concerns the page alone."""
+
+    def draw(names, done, folder):
+        names = list(names)
+        for name in names:
+            (folder / f"{name}.png").write_bytes(EMPTY_PICTURE)
+        return set(names)
+
+    monkeypatch.setattr("survexec.display.report.draw", draw)
+    monkeypatch.setattr(drawing.os, "cpu_count", lambda: 1)
+
+
+class Page(HTMLParser):
+    """A page by section: its text, its tables' cells, and every address it would load."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.sections, self.addresses, self.tags, self._at = {"": ""}, [], [], ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        attrs = dict(attrs)
+        if tag == "section":
+            self._at = attrs["id"]
+            self.sections[self._at] = ""
+        if tag in ("td", "th", "small"):
+            self.sections[self._at] += " "
+        self.addresses += [attrs[name] for name in ("src", "href") if name in attrs]
+
+    def handle_data(self, data):
+        if self.lasttag != "style":
+            self.sections[self._at] += data
+
+    def text(self, section):
+        return " ".join(self.sections[section].split())
+
+
+def page_of(rollouts, folder, **how):
+    return Page(sx.report(rollouts, folder, resamples=200, **how).read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A report with everything in it, really drawn."""
+    place = tmp_path_factory.mktemp("report")
+    path = sx.report(with_calls(), place / "out", resamples=200)
+    return place, path
+
+
+@pytest.mark.slow
+def test_the_folder_holds_tables_figures_ledger_and_page_and_nothing_lies_beside_it(whole):
+    place, path = whole
+    assert [entry.name for entry in place.iterdir()] == ["out"]
+    assert {entry.name for entry in path.parent.iterdir()} == {"tables", "figures", "ledger.csv", "report.html"}
+    figures = {entry.name for entry in (path.parent / "figures").iterdir()}
+    assert figures == {f"{d.name}.{ending}" for d in drawing.DRAWINGS for ending in ("pdf", "png")}
+    names = ("summary", "comparison", "pec", "pec_elig", "states", "first_errors", "rules")
+    tables = {entry.name for entry in (path.parent / "tables").iterdir()}
+    assert tables == {f"{name}.{ending}" for name in names for ending in ("csv", "md", "tex")}
+
+
+@pytest.mark.slow
+def test_figures_are_whole_pictures_and_stand_in_the_page(whole):
+    _, path = whole
+    for entry in (path.parent / "figures").iterdir():
+        assert entry.read_bytes()[:4] in (b"%PDF", b"\x89PNG")
+        assert entry.stat().st_size > 5000
+    page = Page(path.read_text(encoding="utf-8"))
+    assert sum(address.startswith("data:image/png;base64,") for address in page.addresses) == len(drawing.DRAWINGS)
+
+
+@pytest.mark.slow
+def test_the_page_loads_nothing(whole):
+    _, path = whole
+    page = Page(path.read_text(encoding="utf-8"))
+    assert all(address.startswith(("data:", "#")) for address in page.addresses)
+    assert "script" not in page.tags
+    assert not re.search(r"url\(|@import|https?://", path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.slow
+def test_sections_come_in_the_order_of_questions(whole):
+    _, path = whole
+    page = Page(path.read_text(encoding="utf-8"))
+    assert list(page.sections)[1:] == [
+        "table", "columns", "figures", "differences", "rules", "classes", "ledger", "notes", "methods",
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_the_rules_show_how_the_numbers_move(whole):
+    _, path = whole
+    rules = pd.read_csv(path.parent / "tables" / "rules.csv")
+    ter = rules[(rules["metric"] == "ter") & (rules["method"] == "plain")].set_index("rule")["estimate"]
+    assert ter.round(9).to_dict() == {"strict": round(1 / 3, 9), "lookup": 1.0, "interface": 1.0}
+    assert "lookup" in Page(path.read_text(encoding="utf-8")).text("rules")
+
+
+def test_the_same_seed_gives_the_same_page(undrawn, tmp_path):
+    pages = [sx.report(cohort(), tmp_path / name, resamples=200, rng=5).read_bytes() for name in ("a", "b")]
+    assert pages[0] == pages[1]
+
+
+def test_what_was_analysed_stands_first(undrawn, tmp_path):
+    text = page_of(cohort(), tmp_path, level=0.9, rng=7).text("")
+    for wanted in (
+        "60 from 1 source",
+        "30; the task",
+        "2, by method",
+        "strict: any refusal",
+        "90% level; 200 resamples",
+    ):
+        assert wanted in text
+    assert f"survexec {sx.__version__}" in text
+    assert "seed 7" in text
+
+
+def test_every_column_is_explained_and_every_denominator_printed(undrawn, tmp_path):
+    rollouts = cohort()
+    page = page_of(rollouts, tmp_path)
+    text = page.text("columns")
+    assert "share of rollouts in which every call could be executed" in text
+    assert "BCa bootstrap over tasks" in text
+    frame = sx.summarize(rollouts, resamples=200).frame
+    for count in frame.loc[frame["metric"] == "success_after_error", "denominator"]:
+        assert f" {count} " in text
+
+
+def test_the_family_of_tests_is_named(undrawn, tmp_path):
+    assert "Holm over a family of 4 tests" in page_of(cohort(), tmp_path).text("differences")
+
+
+def test_one_cell_alone_has_no_comparison_and_the_page_says_why(undrawn, tmp_path):
+    page = page_of(cohort(("solo",)), tmp_path)
+    assert "There are none: nothing to compare" in page.text("differences")
+    assert "Not drawn: nothing to compare" in page.text("figures")
+    assert not (tmp_path / "tables" / "comparison.csv").exists()
+
+
+def test_methods_without_a_common_task_are_reported_all_the_same(undrawn, tmp_path):
+    frame = cohort().frame
+    apart = Rollouts(frame.assign(task_id=frame["method"] + frame["task_id"]))
+    assert "no task in common" in page_of(apart, tmp_path).text("differences")
+
+
+def test_without_a_recorded_success_the_figures_of_success_are_left_out(undrawn, tmp_path):
+    page = page_of(cohort(success=False), tmp_path)
+    assert page.text("figures").count("Not drawn: no rollout has a recorded success") == 2
+    assert "have no recorded success" in page.text("notes")
+
+
+def test_without_an_error_there_is_no_profile_of_errors(undrawn, tmp_path):
+    page = page_of(cohort(errors=False), tmp_path)
+    assert "Not drawn: no rollout erred" in page.text("figures")
+    assert "No rollout erred" in page.text("classes")
+    assert "RR is undefined" in page.text("notes")
+
+
+def test_a_table_without_calls_cannot_be_judged_again_and_the_page_says_so(undrawn, tmp_path):
+    page = page_of(cohort(), tmp_path)
+    assert "only depths" in page.text("rules")
+    assert "Not drawn: not every source has its single calls" in page.text("figures")
+
+
+def test_several_trials_are_named_as_clusters(undrawn, tmp_path):
+    page = page_of(cohort(trials=3), tmp_path)
+    assert "Wilson on the effective number of rollouts" in page.text("columns")
+    assert "Korn and Graubard" in page.text("methods")
+    assert "30; the task is the unit" in page.text("")
+
+
+def test_the_ledger_is_shown_whole_and_its_notes_are_not_repeated(undrawn, tmp_path):
+    rollouts = cohort()
+    told = [("a.json", "kept", "", 60, "rollouts", ""), ("b.json", "fault", "fed = 0", 2, "rollouts", "row 3, row 9")]
+    ledger = pd.DataFrame(told, columns=rollouts.ledger.columns)
+    page = page_of(Rollouts(rollouts.frame, ledger=ledger), tmp_path)
+    assert "fault 2 rollouts fed = 0 row 3, row 9 b.json" in page.text("ledger")
+    assert "fed = 0" not in page.text("notes")
+    assert "set aside: 2 faulty" in page.text("")
+    assert pd.read_csv(tmp_path / "ledger.csv")["count"].tolist() == [60, 2]
+
+
+def test_data_is_only_ever_text(undrawn, tmp_path):
+    nasty = "<script>alert(1)</script><img src=x onerror=alert(2)>{{ 7 * 7 }}"
+    frame = cohort((nasty, "plain")).frame
+    page = page_of(Rollouts(frame.assign(benchmark=nasty, source=nasty)), tmp_path)
+    assert "script" not in page.tags
+    assert "x" not in page.addresses
+    assert "{{ 7 * 7 }}" in page.text("")
+
+
+def test_an_earlier_report_leaves_nothing_stale_behind(undrawn, tmp_path):
+    page_of(cohort(), tmp_path)
+    assert (tmp_path / "tables" / "comparison.csv").exists()
+    page_of(cohort(("solo",)), tmp_path)
+    assert not (tmp_path / "tables" / "comparison.csv").exists()
+    assert not (tmp_path / "figures" / "differences.png").exists()
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path):
+    (tmp_path / "out").write_text("mine")
+    with pytest.raises(InputError, match="is a file"):
+        sx.report(cohort(), tmp_path / "out", resamples=200)
+    assert (tmp_path / "out").read_text() == "mine"
+
+
+def test_figures_are_drawn_here_where_no_second_process_can_be_had(monkeypatch, tmp_path):
+    monkeypatch.setattr(drawing.sys, "executable", "")
+    page_of(cohort(("solo",), success=False), tmp_path)
+    drawn = {entry.name for entry in (tmp_path / "figures").iterdir()}
+    assert drawn == {f"{name}.{ending}" for name in ("states", "pec", "first_errors") for ending in ("pdf", "png")}
+
+
+def test_what_a_second_process_fails_to_draw_is_drawn_here(monkeypatch, tmp_path):
+    def take_one_and_fail(self, names, done, folder):
+        (folder / f"{names[0]}.png").touch()
+        return True
+
+    monkeypatch.setattr(drawing.os, "cpu_count", lambda: 1)
+    monkeypatch.setattr(drawing.Helper, "hand", take_one_and_fail)
+    page_of(cohort(("solo",), success=False), tmp_path)
+    assert all(entry.stat().st_size > 5000 for entry in (tmp_path / "figures").iterdir())
