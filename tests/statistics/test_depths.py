@@ -57,7 +57,7 @@ def test_conditional_and_residual_depth_are_read_off_the_curve(paired):
     conditional = quantity(frame, "Clean to 5 if clean to 2").loc["base", "estimate"]
     assert conditional == pytest.approx(km[5] / km[2], abs=1e-12)
     residual = quantity(frame, "Mean further clean depth from 2").loc["base", "estimate"]
-    assert residual == pytest.approx(km[2:5].sum() / km[2], abs=1e-12)
+    assert residual == pytest.approx(km[2:6].sum() / km[2], abs=1e-12)
 
 
 def test_the_difference_of_restricted_means_pairs_by_task(paired):
