@@ -25,15 +25,21 @@ _HOMES = {
     "curves": "survexec.statistics.curves",
     "first_errors": "survexec.statistics.curves",
     "compare": "survexec.statistics.comparison",
+    "curve_differences": "survexec.statistics.curve_differences",
+    "clean_depths": "survexec.statistics.depths",
+    "depth_differences": "survexec.statistics.depths",
     "report": "survexec.display.report",
 }
 _MODULES = ("datasets", "errors")
 __all__ = [
     "Rollouts",
     "__version__",
+    "clean_depths",
     "compare",
+    "curve_differences",
     "curves",
     "datasets",
+    "depth_differences",
     "errors",
     "first_errors",
     "read",
@@ -47,7 +53,9 @@ if TYPE_CHECKING:
     from survexec.reading import read
     from survexec.rollouts import Rollouts
     from survexec.statistics.comparison import compare
+    from survexec.statistics.curve_differences import curve_differences
     from survexec.statistics.curves import curves, first_errors
+    from survexec.statistics.depths import clean_depths, depth_differences
     from survexec.statistics.summary import summarize
 
 

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final
 
 import numpy as np
 import pandas as pd
 
-from survexec.errors import InputError, PairingError
-from survexec.protocol.trajectory import UNKNOWN
+from survexec.errors import InputError
 from survexec.rollouts import Rollouts
 from survexec.statistics import proportions
 from survexec.statistics.estimands import METRICS, Metric
 from survexec.statistics.paired_tests import Tested, holm, mcnemar_midp, sign_flip, sign_flip_real
-from survexec.statistics.resampling import RESAMPLES, Replicates, as_seed, replicate
+from survexec.statistics.pairing import Pair, checked_design, differences, paired
+from survexec.statistics.resampling import RESAMPLES, Replicates, as_seed
 from survexec.statistics.results import Result
 from survexec.statistics.summary import BOOTSTRAP, checked_level, proportion_bounds, resampled_bounds
-from survexec.statistics.tally import CELL, Tally, checked_by, count
+from survexec.statistics.tally import Tally, count
 
 # Below this denominator the bootstrap of a conditional share covers 92%, MOVER 95.5 to 96%.
 SMALL_DENOMINATOR: Final = 20
@@ -30,38 +29,21 @@ _LARGEST_SCALE: Final = 2**40
 
 
 @dataclass(frozen=True, eq=False)
-class Pair:
-    """Two cells on the tasks that both have.
+class Compared:
+    """A pair with its replicates and tests.
 
     Parameters
     ----------
-    within : dict
-        What the two share.
-    a, b : str
-        The values of the compared column; differences are a minus b.
-    tally : Tally
-        The common tasks, cells a and b.
+    pair : Pair
     sample : Replicates
-        Of the difference, one cell.
-    left_out : list of str
-        Tasks that only one side has.
+        Of the differences of all metrics, one cell.
     tests : dict
         The default test of each metric that has one.
     """
 
-    within: dict[str, Any]
-    a: str
-    b: str
-    tally: Tally
+    pair: Pair
     sample: Replicates
-    left_out: list[str]
     tests: dict[str, Tested]
-
-    @property
-    def name(self) -> str:
-        """The pair in words."""
-        place = " / ".join(str(value) for value in self.within.values() if value != UNKNOWN)
-        return f"{self.a} - {self.b}" + (f" in {place}" if place else "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,11 +55,11 @@ class Comparison(Result):
 
     Parameters
     ----------
-    pairs : tuple of Pair
+    pairs : tuple of Compared
         With their replicates, so that another level or method needs no new draws.
     """
 
-    pairs: tuple[Pair, ...] = field(repr=False)
+    pairs: tuple[Compared, ...] = field(repr=False)
     kind: ClassVar[str] = "comparison"
 
     def with_interval(self, level: float | None = None, interval: str | None = None) -> Comparison:
@@ -154,19 +136,21 @@ def compare(
     ['tool_calling_preconditions', 'tool_calling', 100]
     """
     names = _checked_metrics(metrics)
-    (between,) = checked_by(between)
-    within = tuple(name for name in CELL if name != between) if within is None else checked_by(within)
-    if between in within:
-        raise InputError(f"between = {between!r} cannot also be in within")
+    between, within = checked_design(between, within)
     level, seed = checked_level(level), as_seed(rng)
     tally = count(rollouts, (*within, between))
-    pairs, refused = _paired(tally, rollouts, between, within, baseline, resamples, seed)
+    pairs, refused = paired(tally, between, within, baseline)
+    samples = differences(tally, pairs, list(METRICS.values()), resamples, seed)
+    compared = tuple(
+        Compared(pair, sample, _tests(pair.tally, _area_scale(rollouts, tally.cells, pair.cells), seed))
+        for pair, sample in zip(pairs, samples, strict=True)
+    )
     made = {
         "between": between, "within": within, "baseline": baseline, "metrics": names, "level": level,
         "interval": interval, "resamples": resamples, "seed": seed, "rule": str(rollouts.rule), "unit": "task",
         "refused": refused, "told": rollouts.notes,
     }  # fmt: skip
-    empty = Comparison(pd.DataFrame(), within, (), made, rollouts.ledger, tuple(pairs))
+    empty = Comparison(pd.DataFrame(), within, (), made, rollouts.ledger, compared)
     return _compared(empty, level, interval)
 
 
@@ -177,71 +161,6 @@ def _checked_metrics(metrics: Sequence[str] | None) -> tuple[str, ...]:
         if name not in METRICS:
             raise InputError(f"metric {name!r} is unknown; there are: {', '.join(METRICS)}")
     return names
-
-
-def _paired(
-    tally: Tally,
-    rollouts: Rollouts,
-    between: str,
-    within: tuple[str, ...],
-    baseline: str | None,
-    resamples: int,
-    seed: int,
-) -> tuple[list[Pair], tuple[str, ...]]:
-    """Every pair with common tasks and its replicates; and what was refused."""
-    wanted = list(_wanted(tally, between, within, baseline))
-    if not wanted:
-        values = ", ".join(map(repr, tally.cells[between].unique()))
-        raise InputError(f"nothing to compare: {between} has one value only within each {' x '.join(within)}: {values}")
-    present = tally.present
-    common = {(a, b): present[:, a] & present[:, b] for a, b in wanted}
-    refused = tuple(
-        f"{tally.cells[between][a]} and {tally.cells[between][b]} have no task in common"
-        f"{_examples(tally, present[:, a], present[:, b])}"
-        for (a, b), both in common.items()
-        if not both.any()
-    )
-    if len(refused) == len(wanted):
-        raise PairingError("no pair can be made: " + "; ".join(refused))
-    pairs: dict[tuple[int, int], Pair] = {}
-    for both in {both.tobytes(): both for both in common.values() if both.any()}.values():
-        inside = [pair for pair in wanted if (common[pair] == both).all()]
-        cells = sorted({cell for pair in inside for cell in pair})
-        # cells of one pattern share their weights, and those weights cover exactly the common tasks
-        part = tally.take(both, cells)
-        sample = replicate(part, list(METRICS.values()), resamples, seed)
-        for a, b in inside:
-            at = [cells.index(a), cells.index(b)]
-            either = present[:, a] | present[:, b]
-            two = part.take(cells=at)
-            pairs[a, b] = Pair(
-                dict(tally.cells.loc[a, list(within)]), str(tally.cells[between][a]), str(tally.cells[between][b]),
-                two, sample.difference(*at), tally.tasks["task_id"][either & ~both].tolist(),
-                _tests(two, _area_scale(rollouts, tally.cells, (a, b)), seed),
-            )  # fmt: skip
-    return [pairs[pair] for pair in wanted if pair in pairs], refused
-
-
-def _wanted(tally: Tally, between: str, within: tuple[str, ...], baseline: str | None) -> Iterator[tuple[int, int]]:
-    """Pairs of cells (a, b) to compare, b the baseline where there is one."""
-    cells = tally.cells
-    if baseline is not None and baseline not in set(cells[between]):
-        raise InputError(
-            f"baseline {baseline!r} is no {between}; there are: {', '.join(map(str, cells[between].unique()))}"
-        )
-    groups = cells.groupby(list(within), sort=False).indices.values() if within else [np.arange(len(cells))]
-    for group in groups:
-        if baseline is None:
-            yield from itertools.combinations(sorted(map(int, group)), 2)
-        else:
-            base = [int(c) for c in group if cells[between][c] == baseline]
-            yield from ((int(c), b) for b in base for c in sorted(group) if c != b)
-
-
-def _examples(tally: Tally, first: np.ndarray, second: np.ndarray) -> str:
-    """Some task names of either side, which show why they do not match."""
-    sides = [", ".join(map(repr, tally.tasks["task_id"][side].head(3))) for side in (first, second)]
-    return f" (tasks such as {sides[0]} against {sides[1]})"
 
 
 def _area_scale(rollouts: Rollouts, cells: pd.DataFrame, pair: tuple[int, int]) -> int:
@@ -256,15 +175,11 @@ def _compared(result: Comparison, level: float, interval: str | None) -> Compari
     if interval is not None and interval not in INTERVALS:
         raise InputError(f"interval = {interval!r}; it must be one of {', '.join(INTERVALS)}")
     rows, notes = [], list(result.made["refused"])
-    for pair in result.pairs:
-        if pair.left_out:
-            some = ", ".join(pair.left_out[:10]) + (", ..." if len(pair.left_out) > 10 else "")
-            notes.append(
-                f"{pair.name}: {len(pair.left_out)} of the tasks are on one side only and are left out: {some}"
-            )
+    for compared in result.pairs:
+        notes += compared.pair.notes
         for name in result.made["metrics"]:
-            row, told = _row(pair, METRICS[name], level, interval)
-            rows.append({**pair.within, **row})
+            row, told = _row(compared, METRICS[name], level, interval)
+            rows.append({**compared.pair.within, **row})
             notes += told
     frame = pd.DataFrame(rows)
     frame.insert(frame.columns.get_loc("p_value") + 1, "p_adjusted", holm(frame["p_value"].to_numpy()))
@@ -279,12 +194,12 @@ def _compared(result: Comparison, level: float, interval: str | None) -> Compari
     return replace(result, frame=frame, notes=tuple(notes) + result.made["told"], made=made)
 
 
-def _row(pair: Pair, metric: Metric, level: float, interval: str | None) -> tuple[dict[str, Any], list[str]]:
+def _row(compared: Compared, metric: Metric, level: float, interval: str | None) -> tuple[dict[str, Any], list[str]]:
     """One difference with its interval and test, and what must be said of it."""
-    total = pair.tally.total
+    pair, total = compared.pair, compared.pair.tally.total
     estimate, denominator = metric(total), metric.denominator(total)
-    lower, upper, name, notes = _interval(pair, metric, level, interval)
-    tested = pair.tests.get(metric.name)
+    lower, upper, name, notes = _interval(compared, metric, level, interval)
+    tested = compared.tests.get(metric.name)
     row = {
         "metric": metric.name, "a": pair.a, "b": pair.b, "estimate_a": estimate[0], "estimate_b": estimate[1],
         "difference": estimate[0] - estimate[1], "lower": lower, "upper": upper,
@@ -295,8 +210,11 @@ def _row(pair: Pair, metric: Metric, level: float, interval: str | None) -> tupl
     return row, notes
 
 
-def _interval(pair: Pair, metric: Metric, level: float, wanted: str | None) -> tuple[float, float, str, list[str]]:
+def _interval(
+    compared: Compared, metric: Metric, level: float, wanted: str | None
+) -> tuple[float, float, str, list[str]]:
     """Bounds of a difference, the name of their method, and notes."""
+    pair, sample = compared.pair, compared.sample
     denominator = metric.denominator(pair.tally.total)
     if (denominator == 0).any():
         at = 0 if denominator[0] == 0 else 1
@@ -317,8 +235,8 @@ def _interval(pair: Pair, metric: Metric, level: float, wanted: str | None) -> t
         )
     at = list(METRICS).index(metric.name)
     if name in BOOTSTRAP:
-        lower, upper = (float(bound[0, at]) for bound in resampled_bounds(pair.sample, name, level))
-        undefined = int(np.isnan(pair.sample.values[0, at]).sum())
+        lower, upper = (float(bound[0, at]) for bound in resampled_bounds(sample, name, level))
+        undefined = int(np.isnan(sample.values[0, at]).sum())
         if undefined:
             notes.append(f"{pair.name}: {metric.label} is undefined in {undefined} resamples, which are left out")
         if np.isnan(lower) and binary:

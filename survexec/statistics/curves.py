@@ -1,63 +1,77 @@
-"""Curves over depth: PEC, PEC among the eligible, the state stack, and first errors by class."""
+"""Curves over depth with intervals and bands: PEC, Kaplan-Meier, hazard, cumulative incidence, the state stack."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 import pandas as pd
 
 from survexec.errors import InputError
+from survexec.protocol.trajectory import ErrorClass
 from survexec.rollouts import Rollouts
 from survexec.statistics import intervals, proportions
-from survexec.statistics.estimands import CURVES, STATES, Curve
+from survexec.statistics.curve_intervals import Precision, hazard_limits, pointwise, precision
+from survexec.statistics.estimands import CURVES, STATES, Curve, incidence
 from survexec.statistics.resampling import RESAMPLES, Replicates, as_seed, replicate
 from survexec.statistics.results import Result
 from survexec.statistics.summary import cell_names, checked_level
-from survexec.statistics.tally import CELL, Tally, checked_by, count
+from survexec.statistics.tally import CELL, Counts, Tally, checked_by, count
 
-KINDS = (*CURVES, "states")
+KINDS: Final = (*CURVES, "cif", "states", "at_risk")
+INTERVALS: Final = ("wilson", "plain", "log", "loglog")
+BANDS: Final = ("wilson", "sup_t")
+# What tells the curves of one kind apart, as a column of the frame.
+_PARTS: Final = {"states": "state", "cif": "cause"}
 
 
 @dataclass(frozen=True, eq=False)
 class Curves(Result):
     """A curve a cell.
 
-    The frame has the columns of the cell (and ``state``), then ``k, estimate, lower, upper, band_lower, band_upper,
-    at_risk, events, finished, censored, denominator``.
+    The frame has the columns of the cell (and ``state``, or ``cause`` for "cif"), then ``k, estimate, lower, upper,
+    band_lower, band_upper, at_risk, events, finished, censored, denominator``.
 
     Parameters
     ----------
     tally : Tally
+    parts : dict of str to Curve
+        The curves of the kind.
     sample : Replicates or None
-        The shared replicates; None for the state stack, whose shares need none.
+        The shared replicates, one curve after another; None where the kind has no band.
     """
 
     tally: Tally = field(repr=False)
+    parts: dict[str, Curve] = field(repr=False)
     sample: Replicates | None = field(repr=False)
 
     @property
     def kind(self) -> str:  # type: ignore[override]
-        """Which curve: "pec", "pec_elig" or "states"."""
+        """Which curve, such as "pec", "km", "cif" or "states"."""
         return str(self.made["kind"])
 
-    def with_interval(self, level: float) -> Curves:
-        """The same curves with intervals of another level, from the same replicates.
+    def with_interval(self, level: float | None = None, interval: str | None = None, band: str | None = None) -> Curves:
+        """The same curves with other intervals, from the same replicates.
 
         Parameters
         ----------
-        level : float
+        level : float, optional
+        interval : {"wilson", "plain", "log", "loglog"}, optional
+            None: the default of the kind.
+        band : {"wilson", "sup_t"}, optional
 
         Returns
         -------
         Curves
         """
-        level = checked_level(level)
-        return replace(
-            self, frame=_frame(self.kind, self.tally, self.sample, level), made={**self.made, "level": level}
-        )
+        made = {
+            **self.made, "level": self.made["level"] if level is None else checked_level(level),
+            "interval": _checked(interval, INTERVALS, "interval"),
+            "band": _checked(band, BANDS, "band") or self.made["band"],
+        }  # fmt: skip
+        return replace(self, frame=_frame(self.tally, self.parts, self.sample, made), made=made)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +89,11 @@ def curves(
     by: Sequence[str] | str = CELL,
     *,
     kind: str = "pec",
+    by_class: bool = False,
     max_depth: int | None = None,
     level: float = 0.95,
+    interval: str | None = None,
+    band: str = "wilson",
     resamples: int = RESAMPLES,
     rng: int | np.random.Generator = 0,
 ) -> Curves:
@@ -87,12 +104,21 @@ def curves(
     rollouts : Rollouts
     by : sequence of str
         Columns that make a cell.
-    kind : {"pec", "pec_elig", "states"}
+    kind : str
         "pec": share of all rollouts with FED > k. "pec_elig": the same among rollouts with at least k calls.
-        "states": errored, finished clean, cut by a limit, running clean after k calls; they add to one.
+        "km": Kaplan-Meier, endings censored. "na": Nelson-Aalen. "hazard": first errors at k among those at risk.
+        "cif": cumulative incidence of erring and of finishing clean, truncation censored (Aalen-Johansen, exact at
+        ties). "states": errored, finished clean, running clean after k calls; they add to one. "at_risk": counts.
+    by_class : bool
+        For "cif": erring split by the class of the first error.
     max_depth : int, optional
         Largest k; the longest rollout by default.
     level : float
+    interval : {"wilson", "plain", "log", "loglog"}, optional
+        None: "wilson" for shares of rollouts and states, "loglog" for "km" and "cif", "log" for "na". Standard errors
+        are the infinitesimal jackknife over tasks, which for one trial a task is Greenwood's.
+    band : {"wilson", "sup_t"}
+        Wilson limits on the effective number at the sup-t critical value of the shared replicates, or the plain sup-t.
     resamples : int
     rng : int or numpy.random.Generator
 
@@ -103,14 +129,13 @@ def curves(
     Notes
     -----
     PEC mixes erring with finishing: an agent that needs fewer calls scores lower at deep k. Show the state stack or
-    the eligible curve beside it. ``at_risk`` at k are the rollouts about to make call k without an earlier error.
-    Pointwise intervals are Wilson's (on the effective number of rollouts where a task has several); the band inverts
-    Wilson's interval at the sup-t critical value of the shared replicates.
+    the eligible curve beside it. ``at_risk`` at k are the rollouts about to make call k without an earlier error;
+    rollouts without a call finish at depth 0. Where nobody is left at risk while some may still err, it is NaN.
 
     Examples
     --------
     >>> import survexec as sx
-    >>> frame = sx.curves(sx.datasets.load_tau_retail_methods(), by="method", resamples=200).frame
+    >>> frame = sx.curves(sx.datasets.load_tau_retail_methods(), by="method", kind="km", resamples=200).frame
     >>> bool((frame[frame["k"] == 0]["estimate"] == 1).all())
     True
     """
@@ -119,17 +144,52 @@ def curves(
     by, level, seed = checked_by(by), checked_level(level), as_seed(rng)
     if rollouts.frame.empty:
         raise InputError("there are no rollouts")
-    longest = int(rollouts.frame["length"].max())
     if max_depth is not None and max_depth < 0:
         raise InputError(f"max_depth = {max_depth}; it must be 0 or more")
-    tally = count(rollouts, by, depth=longest if max_depth is None else max_depth)
-    sample = replicate(tally, [CURVES[kind]], resamples, seed) if kind in CURVES else None
+    depth = int(rollouts.frame["length"].max()) if max_depth is None else max_depth
+    tally = count(rollouts, by, depth=depth, by_class=by_class)
+    parts = parts_of(kind, tally, by_class)
+    sample = None if kind in ("states", "at_risk") else replicate(tally, list(parts.values()), resamples, seed)
     made = {
-        "by": by, "kind": kind, "level": level, "resamples": resamples, "seed": seed, "rule": str(rollouts.rule),
-        "unit": "task",
+        "by": by, "kind": kind, "by_class": by_class, "level": level,
+        "interval": _checked(interval, INTERVALS, "interval"), "band": _checked(band, BANDS, "band"),
+        "resamples": resamples, "seed": seed, "rule": str(rollouts.rule), "unit": "task",
     }  # fmt: skip
-    frame = _frame(kind, tally, sample, level)
-    return Curves(frame, by, _notes(tally) + rollouts.notes, made, rollouts.ledger, tally, sample)
+    frame = _frame(tally, parts, sample, made)
+    return Curves(frame, by, _notes(tally, frame) + rollouts.notes, made, rollouts.ledger, tally, parts, sample)
+
+
+def parts_of(kind: str, tally: Tally, by_class: bool = False) -> dict[str, Curve]:
+    """The curves of a kind by name.
+
+    Parameters
+    ----------
+    kind : str
+        One of `KINDS`.
+    tally : Tally
+    by_class : bool
+
+    Returns
+    -------
+    dict of str to Curve
+    """
+    if kind == "states":
+        return dict(STATES)
+    if kind == "at_risk":
+        return {kind: Curve("at_risk", "At risk", lambda c: c["at_risk"], "rollouts about to make call k")}
+    if kind != "cif":
+        return {kind: CURVES[kind]}
+    errors = {"error": incidence("errors", "error")}
+    if by_class:
+        found = {str(c): f"errors:{c}" for c in ErrorClass}
+        errors = {c: incidence(name, c) for c, name in found.items() if tally[name].any()}
+    return {**errors, "finish": incidence("finished", "clean finish")}
+
+
+def _checked(given: str | None, known: Sequence[str], name: str) -> str | None:
+    if given is not None and given not in known:
+        raise InputError(f"{name} = {given!r}; it must be one of {', '.join(known)}")
+    return given
 
 
 def first_errors(rollouts: Rollouts, by: Sequence[str] | str = CELL) -> FirstErrors:
@@ -166,64 +226,65 @@ def first_errors(rollouts: Rollouts, by: Sequence[str] | str = CELL) -> FirstErr
     return FirstErrors(frame, by, rollouts.notes, made, rollouts.ledger)
 
 
-def curve_bounds(curve: Curve, tally: Tally, sample: Replicates, level: float) -> tuple[np.ndarray, ...]:
-    """Pointwise Wilson limits and the simultaneous band of a curve.
-
-    Parameters
-    ----------
-    curve : Curve
-    tally : Tally
-    sample : Replicates
-        Of the curve, shape (cell, depth).
-    level : float
-
-    Returns
-    -------
-    lower, upper, band_lower, band_upper : numpy.ndarray
-        Shape (cell, depth). At depth 0 PEC is 1 by definition, without uncertainty.
-    """
-    size = proportions.effective_n(curve.numerator(tally.counts), curve.denominator(tally.counts))
-    estimate = sample.estimate
-    hits = np.nan_to_num(estimate) * size
-    with np.errstate(divide="ignore", invalid="ignore"):
-        error = np.sqrt(estimate * (1 - estimate) / size)
-    total = tally.total
-    inside, outside = curve.numerator(total), curve.denominator(total) - curve.numerator(total)
-    usable = (inside >= intervals.BAND_MINIMUM) & (outside >= intervals.BAND_MINIMUM) & (error > 0)
-    critical = intervals.sup_t(sample.values, estimate, error, usable, level)[:, None]
-    pointwise = proportions.wilson(hits, size, proportions.normal_quantile(level))
-    bounds = np.stack([*pointwise, *proportions.wilson(hits, size, critical)])
-    bounds[..., 0] = np.where(size[..., 0] > 0, estimate[..., 0], np.nan)
-    return tuple(bounds)
+def _bounds(curve: Curve, known: Precision, values: np.ndarray | None, made: dict) -> list[np.ndarray]:
+    """Pointwise limits and band of one curve, four arrays of shape (cell, depth)."""
+    none = np.full(known.estimate.shape, np.nan)
+    if curve.name == "at_risk":
+        return [none] * 4
+    level = made["level"]
+    default = "wilson" if curve.share is not None or values is None else "loglog"
+    name = made["interval"] or default
+    z = proportions.normal_quantile(level)
+    limits = hazard_limits(known, z) if curve.name == "na" else pointwise(known, name, z)
+    band = none, none
+    if values is not None:
+        critical = intervals.sup_t(values, known.estimate, known.error, known.usable, level)[:, None]
+        scale = "plain" if made["band"] == "sup_t" else "wilson"
+        band = hazard_limits(known, critical) if curve.name == "na" else pointwise(known, scale, critical)
+        # a band is never inside the pointwise interval, whatever scales the two are made on
+        band = np.fmin(band[0], limits[0]), np.fmax(band[1], limits[1])
+    bounds = [*limits, *band]
+    if curve.name != "cif:finished":
+        for bound in bounds:
+            # no call has been made at depth 0: all but who finishes there is so by definition
+            bound[:, 0] = np.where(np.isnan(bound[:, 0]), np.nan, known.estimate[:, 0])
+    return [np.where(known.defined, bound, np.nan) for bound in bounds]
 
 
-def _frame(kind: str, tally: Tally, sample: Replicates | None, level: float) -> pd.DataFrame:
-    """The tidy frame of a kind, cell by cell (and state by state within it)."""
+def _frame(tally: Tally, parts: dict[str, Curve], sample: Replicates | None, made: dict) -> pd.DataFrame:
+    """The tidy frame of a kind, cell by cell (and part by part within it)."""
     total = tally.total
     shape = total["alive"].shape
-    counts = {
-        "at_risk": total["at_risk"], "events": total["errors"], "finished": total["finished"],
-        "censored": total["censored"],
-    }  # fmt: skip
+    column = _PARTS.get(made["kind"])
+    counts = {name: total[feature].astype("int64") for name, feature in _COUNTED.items()}
     frames = []
-    for curve in STATES.values() if sample is None else [CURVES[kind]]:
-        bounds = _state_bounds(curve, tally, level) if sample is None else curve_bounds(curve, tally, sample, level)
-        columns = {"state": np.full(shape, curve.name, object)} if sample is None else {}
-        columns |= {"k": np.broadcast_to(np.arange(shape[1]), shape), "estimate": curve(total)}
-        columns |= dict(zip(("lower", "upper", "band_lower", "band_upper"), bounds, strict=True))
-        columns |= {name: n.astype("int64") for name, n in counts.items()}
-        frames.append(_stacked(tally, columns | {"denominator": curve.denominator(total).astype("int64")}))
+    for at, (name, curve) in enumerate(parts.items()):
+        known = precision(curve, tally)
+        values = None if sample is None else sample.values[:, at * shape[1] : (at + 1) * shape[1]]
+        columns = {} if column is None else {column: np.full(shape, name, object)}
+        columns |= {"k": np.broadcast_to(np.arange(shape[1]), shape)}
+        columns |= {"estimate": np.where(known.defined, known.estimate, np.nan)}
+        columns |= dict(
+            zip(("lower", "upper", "band_lower", "band_upper"), _bounds(curve, known, values, made), strict=True)
+        )
+        denominator = _denominator(curve, total)
+        frames.append(_stacked(tally, columns | counts | {"denominator": denominator.astype("int64")}))
     cell = np.tile(np.repeat(np.arange(shape[0]), shape[1]), len(frames))
     return pd.concat(frames, ignore_index=True).iloc[np.argsort(cell, kind="stable")].reset_index(drop=True)
 
 
-def _state_bounds(curve: Curve, tally: Tally, level: float) -> tuple[np.ndarray, ...]:
-    """Pointwise Wilson limits of a share of the state stack; it has no band."""
-    size = proportions.effective_n(curve.numerator(tally.counts), curve.denominator(tally.counts))
-    lower, upper = proportions.wilson(curve(tally.total) * size, size, proportions.normal_quantile(level))
-    lower[:, 0] = upper[:, 0] = curve(tally.total)[:, 0]
-    none = np.full(lower.shape, np.nan)
-    return lower, upper, none, none
+_COUNTED: Final = {"at_risk": "at_risk", "events": "errors", "finished": "finished", "censored": "censored"}
+
+
+def _denominator(curve: Curve, total: Counts) -> np.ndarray:
+    """What is printed beside a number: the rollouts it is a share of, or those at risk."""
+    if curve.share is not None:
+        return np.broadcast_arrays(*curve.share(total))[1]
+    return (
+        total["at_risk"]
+        if curve.name in ("km", "na")
+        else np.broadcast_to(total["rollouts"][:, None], total["alive"].shape)
+    )
 
 
 def _stacked(tally: Tally, columns: dict[str, np.ndarray]) -> pd.DataFrame:
@@ -233,11 +294,14 @@ def _stacked(tally: Tally, columns: dict[str, np.ndarray]) -> pd.DataFrame:
     return repeated.assign(**{name: values.ravel() for name, values in columns.items()})
 
 
-def _notes(tally: Tally) -> tuple[str, ...]:
+def _notes(tally: Tally, frame: pd.DataFrame) -> tuple[str, ...]:
     """What a reader must know beside the curves."""
     zero, n = tally.total["zero_calls"], tally.total["rollouts"]
-    return tuple(
+    notes = [
         f"{name}: {int(zero[c])} of {int(n[c])} rollouts made no call; they finish at depth 0"
         for c, name in enumerate(cell_names(tally))
         if zero[c]
-    )
+    ]
+    if frame["estimate"].isna().any():
+        notes.append("where nobody is left at risk and some may still err, the curve has no value")
+    return tuple(notes)

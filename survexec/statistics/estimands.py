@@ -125,58 +125,182 @@ METRICS: Final = {
 
 @dataclass(frozen=True)
 class Curve:
-    """One number a depth k = 0..K: a ratio of counts by depth.
+    """One number a depth k = 0..K, a smooth function of counts by depth.
 
     Parameters
     ----------
     name, label : str
-    numerator, denominator : callable
-        Counts -> array (..., K+1).
+    function : callable
+        Counts -> array (..., K+1); also at complex counts, from which `influence` has its derivatives.
     meaning : str
+    share : callable or None
+        Counts -> (numerator, denominator) where the curve is a plain proportion of rollouts.
     """
 
     name: str
     label: str
-    numerator: Callable[[Counts], np.ndarray]
-    denominator: Callable[[Counts], np.ndarray]
+    function: Callable[[Counts], np.ndarray]
     meaning: str
+    share: Callable[[Counts], tuple[np.ndarray, np.ndarray]] | None = None
 
     def __call__(self, counts: Counts, out: np.ndarray | None = None) -> np.ndarray:
-        """The number at these counts, NaN where the denominator is 0."""
-        return ratio(self.numerator(counts), self.denominator(counts), out)
+        """The curve at these counts."""
+        if self.share is not None:
+            return ratio(*self.share(counts), out)
+        if out is None:
+            return self.function(counts)
+        np.copyto(out, self.function(counts))
+        return out
 
 
-def _of_all(counts: Counts) -> np.ndarray:
-    return np.broadcast_to(counts["rollouts"][..., None], counts["alive"].shape)
+def _share(numerator: str, denominator: str | None = None) -> dict[str, Callable]:
+    """Numerator and denominator by feature; all rollouts are the denominator by default."""
+
+    def share(c: Counts) -> tuple[np.ndarray, np.ndarray]:
+        return c[numerator], c["rollouts"][..., None] if denominator is None else c[denominator]
+
+    return {"function": lambda c: ratio(*share(c)), "share": share}
 
 
-def _before(at_depth: np.ndarray) -> np.ndarray:
-    """How many left at a depth before k, from how many left at k."""
-    return np.cumsum(at_depth, axis=-1) - at_depth
+def _rate(leaving: np.ndarray, at_risk: np.ndarray) -> np.ndarray:
+    """Share of those at risk who leave; 0 where nobody is at risk, so that curves carry on."""
+    return np.divide(
+        leaving, at_risk, out=np.zeros(np.shape(leaving), np.result_type(leaving, float)), where=at_risk != 0
+    )
 
 
+def staying(counts: Counts, *features: str) -> np.ndarray:
+    """Chance not to leave up to k: the product over depths of the share of those at risk that stays.
+
+    Parameters
+    ----------
+    counts : Counts
+    *features : str
+        Ways of leaving, such as "errors" and "finished"; all others are censoring.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (..., K+1).
+    """
+    leaving = np.sum([counts[name] for name in features], axis=0)
+    return np.cumprod(1 - _rate(leaving, counts["at_risk"]), axis=-1)
+
+
+def _incidence(counts: Counts, feature: str) -> np.ndarray:
+    """Aalen-Johansen: chance to be still running before k times the share that leaves for this cause at k, summed."""
+    running = before(staying(counts, "errors", "finished"), 1)
+    return np.cumsum(running * _rate(counts[feature], counts["at_risk"]), axis=-1)
+
+
+def before(curve: np.ndarray, start: int) -> np.ndarray:
+    """A curve at k - 1, with its value before depth 0."""
+    return np.concatenate([np.full_like(curve[..., :1], start), curve[..., :-1]], axis=-1)
+
+
+def incidence(feature: str, label: str) -> Curve:
+    """Cumulative incidence of a cause: a feature by depth such as "errors", "finished" or "errors:schema".
+
+    Parameters
+    ----------
+    feature, label : str
+
+    Returns
+    -------
+    Curve
+    """
+    return Curve(
+        f"cif:{feature}", label, lambda c: _incidence(c, feature), f"chance to leave for {label} at or before k"
+    )
+
+
+# Kaplan and Meier (1958), JASA 53:457-481; Nelson (1972), Technometrics 14:945-966; Aalen and Johansen (1978),
+# Scandinavian Journal of Statistics 5:141-150. Depths are discrete and tied: all who leave at k were at risk at k.
 CURVES: Final = {
     curve.name: curve
     for curve in (
-        Curve("pec", "PEC(k)", _feature("alive"), _of_all, "share of all rollouts with FED > k"),
+        Curve("pec", "PEC(k)", meaning="share of all rollouts with FED > k", **_share("alive")),
         Curve(
-            "pec_elig", "PEC_elig(k)", _feature("alive"), _feature("reached"),
-            "share with FED > k among rollouts with at least k calls",
+            "pec_elig", "PEC_elig(k)", meaning="share with FED > k among rollouts with at least k calls",
+            **_share("alive", "reached"),
+        ),
+        Curve(
+            "km", "Kaplan-Meier", lambda c: staying(c, "errors"),
+            "chance of no error up to k had the rollout gone on; endings are censored",
+        ),
+        Curve(
+            "na", "Nelson-Aalen", lambda c: np.cumsum(_rate(c["errors"], c["at_risk"]), axis=-1),
+            "cumulative hazard of a first error up to k; endings are censored",
+        ),
+        Curve(
+            "hazard", "Hazard", meaning="share of first errors at k among rollouts about to make call k",
+            **_share("errors", "at_risk"),
         ),
     )
 }  # fmt: skip
 
-# The state stack: after k calls every rollout is in one of these, so that the shares add to one.
+
+def _errored(counts: Counts) -> np.ndarray:
+    return _incidence(counts, "errors")
+
+
+def _finished(counts: Counts) -> np.ndarray:
+    """Those who finish at k have made k calls: they are gone from k + 1 on."""
+    return before(_incidence(counts, "finished"), 0)
+
+
+# The state stack: after k calls a rollout is in one of these, so that they add to one. Truncation is censoring.
 STATES: Final = {
     state.name: state
     for state in (
-        Curve("errored", "Errored", lambda c: np.cumsum(c["errors"], axis=-1), _of_all, "first error at or before k"),
-        Curve(
-            "finished", "Finished clean", lambda c: _before(c["finished"]), _of_all, "stopped by itself before call k"
-        ),
-        Curve(
-            "truncated", "Cut by a limit", lambda c: _before(c["censored"]), _of_all, "cut before call k, no error yet"
-        ),
-        Curve("running", "Running clean", _feature("alive"), _of_all, "made k calls, all executable"),
+        Curve("errored", "Errored", _errored, "first error at or before k"),
+        Curve("finished", "Finished clean", _finished, "stopped by itself before call k"),
+        Curve("running", "Running clean", lambda c: 1 - _errored(c) - _finished(c), "made k calls, all executable"),
     )
 }
+
+
+def restricted_mean(tau: int) -> Curve:
+    """Mean number of calls made before the first error, of the first tau, had the rollout gone on: the area under KM.
+
+    Parameters
+    ----------
+    tau : int
+        At least 1.
+
+    Returns
+    -------
+    Curve
+        With one value.
+    """
+    return Curve(
+        "restricted_mean", f"Mean clean depth of {tau}",
+        lambda c: staying(c, "errors")[..., :tau].sum(axis=-1, keepdims=True),
+        f"area under the Kaplan-Meier curve up to {tau}",
+    )  # fmt: skip
+
+
+def conditional_survival(k: int, further: int) -> Curve:
+    """Chance of no error up to k + further among those without an error up to k: KM(k + further) / KM(k)."""
+    return Curve(
+        "conditional", f"Clean to {k + further} if clean to {k}",
+        lambda c: _ratio_of_km(c, k, k + further), f"KM({k + further}) / KM({k})",
+    )  # fmt: skip
+
+
+def residual_depth(k: int, tau: int) -> Curve:
+    """Mean number of further clean calls up to tau of those without an error up to k."""
+    return Curve(
+        "residual", f"Mean further clean depth from {k}",
+        lambda c: _residual(c, k, tau), f"area under KM from {k} to {tau}, over KM({k})",
+    )  # fmt: skip
+
+
+def _ratio_of_km(counts: Counts, k: int, later: int) -> np.ndarray:
+    km = staying(counts, "errors")
+    return ratio(km[..., later : later + 1], km[..., k : k + 1])
+
+
+def _residual(counts: Counts, k: int, tau: int) -> np.ndarray:
+    km = staying(counts, "errors")
+    return ratio(km[..., k:tau].sum(axis=-1, keepdims=True), km[..., k : k + 1])

@@ -11,7 +11,7 @@ import pandas as pd
 
 from survexec.checks import COLUMNS
 from survexec.errors import InputError
-from survexec.protocol.trajectory import Ending
+from survexec.protocol.trajectory import Ending, ErrorClass
 from survexec.rollouts import Rollouts
 
 CELL: Final = ("benchmark", "model", "method")
@@ -185,7 +185,7 @@ class Tally:
         return Tally(replace(self.counts, values=values), tasks.reset_index(drop=True), cells.reset_index(drop=True))
 
 
-def count(rollouts: Rollouts, by: Sequence[str] = CELL, depth: int | None = None) -> Tally:
+def count(rollouts: Rollouts, by: Sequence[str] = CELL, depth: int | None = None, by_class: bool = False) -> Tally:
     """Count rollouts per task and cell.
 
     Parameters
@@ -195,6 +195,8 @@ def count(rollouts: Rollouts, by: Sequence[str] = CELL, depth: int | None = None
         Columns that make a cell. Cells stand in order of first appearance, tasks in order of their names.
     depth : int, optional
         Count the features by depth too, for k = 0..depth.
+    by_class : bool
+        With a depth: count errors by class too, as "errors:schema" and so on.
 
     Returns
     -------
@@ -221,7 +223,11 @@ def count(rollouts: Rollouts, by: Sequence[str] = CELL, depth: int | None = None
         columns[name] = len(blocks)
         blocks.append(np.bincount(flat, values[order], minlength=size)[:, None])
     start = len(blocks)
-    for name, hits in (_by_depth(frame, length, fed, depth) if depth is not None else {}).items():
+    by_depth = {} if depth is None else _by_depth(frame, length, fed, depth)
+    if by_depth and by_class:
+        classes = frame["error_class"].to_numpy()[:, None]
+        by_depth |= {f"errors:{c}": by_depth["errors"] * (classes == str(c)) for c in ErrorClass}
+    for name, hits in by_depth.items():
         columns[name] = slice(start, start + hits.shape[1])
         start += hits.shape[1]
         blocks.append(np.stack([np.bincount(flat, h[order], minlength=size) for h in hits.T], axis=1))

@@ -57,7 +57,7 @@ def test_closed_form_intervals_equal_r(whole, paired_in_r, interval, analysis, m
 
 def test_the_default_is_the_expanded_percentile_and_mover_for_shares_of_few(whole):
     assert at(whole, "auc_pec", "base", "verify")["interval"] == "expanded_percentile"
-    few = whole.pairs[0]
+    few = whole.pairs[0].pair
     assert few.tally.total["rollouts"].tolist() == [120, 120]
     rows = whole.frame[whole.frame["metric"].isin(["rr", "clean_success", "success_after_error"])]
     small = rows[["denominator_a", "denominator_b"]].min(axis=1) < 20

@@ -29,8 +29,9 @@ def test_at_risk_at_k_are_those_about_to_make_call_k():
     assert frame["events"].to_dict() == {0: 0, 1: 0, 2: 1, 3: 0}
     assert frame["finished"].to_dict() == {0: 1, 1: 0, 2: 1, 3: 0}
     assert frame["censored"].to_dict() == {0: 0, 1: 1, 2: 0, 3: 0}
+    # c was cut at depth 1: it is censored there, so that the three others share what it might have become
     states = curves(data, by=(), kind="states").frame.pivot(index="k", columns="state", values="estimate")
-    assert states.loc[2].to_dict() == {"errored": 0.25, "finished": 0.25, "truncated": 0.25, "running": 0.25}
+    assert states.loc[2].to_dict() == {"errored": 0.375, "finished": 0.25, "running": 0.375}
 
 
 @given(rollouts())
@@ -60,7 +61,7 @@ def test_the_frame_is_tidy(paired, kind):
     ]
     assert frame.columns.tolist() == expected
     depths = int(paired.frame["length"].max()) + 1
-    assert len(frame) == 4 * depths * (4 if state else 1)
+    assert len(frame) == 4 * depths * (3 if state else 1)
 
 
 @pytest.mark.parametrize("kind", ["pec", "pec_elig"])
@@ -85,7 +86,7 @@ def test_at_depth_0_pec_is_1_without_uncertainty(paired):
 def test_another_level_comes_from_the_same_replicates(paired):
     made = curves(paired, by="method", resamples=300, rng=2)
     pd.testing.assert_frame_equal(
-        made.with_interval(0.8).frame, curves(paired, by="method", resamples=300, rng=2, level=0.8).frame
+        made.with_interval(level=0.8).frame, curves(paired, by="method", resamples=300, rng=2, level=0.8).frame
     )
 
 
@@ -105,7 +106,15 @@ def test_all_rollouts_ending_at_once_is_no_trouble(length):
         assert np.isfinite(frame["estimate"]).all()
 
 
-@pytest.mark.parametrize(("wrong", "message"), [({"kind": "km2"}, "must be one of"), ({"max_depth": -1}, "0 or more")])
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"kind": "km2"}, "must be one of"),
+        ({"interval": "wald"}, "interval"),
+        ({"band": "wald"}, "band"),
+        ({"max_depth": -1}, "0 or more"),
+    ],
+)
 def test_wrong_arguments_are_refused(paired, wrong, message):
     with pytest.raises(InputError, match=message):
         curves(paired, **wrong)

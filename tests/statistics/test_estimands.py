@@ -8,7 +8,7 @@ from hypothesis import given
 
 from survexec.rollouts import Rollouts
 from survexec.statistics.curves import curves
-from survexec.statistics.estimands import CURVES, METRICS, STATES
+from survexec.statistics.estimands import CURVES, METRICS
 from survexec.statistics.summary import summarize
 from survexec.statistics.tally import count
 
@@ -133,16 +133,3 @@ def test_pec_never_rises_and_equals_eligible_share_times_pec_elig(data):
     defined = share > 0
     assert pec[defined] == pytest.approx((share * eligible)[defined], abs=1e-12)
     assert (pec[~defined] == 0).all()
-
-
-@given(rollouts())
-def test_the_states_add_to_one_at_every_depth(data):
-    total = count(data, by="method", depth=7).total
-    assert sum(state(total) for state in STATES.values()) == pytest.approx(1, abs=1e-12)
-
-
-@given(rollouts(truncated=False))
-def test_without_truncation_pec_is_one_less_errors_to_k_less_finishes_before_k(data):
-    total = count(data, by="method", depth=7).total
-    expected = 1 - STATES["errored"](total) - STATES["finished"](total)
-    assert CURVES["pec"](total) == pytest.approx(expected, abs=1e-12)

@@ -1,0 +1,161 @@
+"""Which cells are compared, on which tasks: pairs by task, what is left out, replicates that share their weights."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from survexec.errors import InputError, PairingError
+from survexec.protocol.trajectory import UNKNOWN
+from survexec.statistics.resampling import Estimator, Replicates, replicate
+from survexec.statistics.tally import CELL, Tally, checked_by
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Two cells on the tasks that both have.
+
+    Parameters
+    ----------
+    within : dict
+        What the two share.
+    a, b : str
+        The values of the compared column; differences are a minus b.
+    cells : tuple of int
+        Cells a and b in the whole tally.
+    tally : Tally
+        The common tasks, cells a and b.
+    left_out : list of str
+        Tasks that only one side has.
+    """
+
+    within: dict[str, Any]
+    a: str
+    b: str
+    cells: tuple[int, int]
+    tally: Tally
+    left_out: list[str]
+
+    @property
+    def name(self) -> str:
+        """The pair in words."""
+        place = " / ".join(str(value) for value in self.within.values() if value != UNKNOWN)
+        return f"{self.a} - {self.b}" + (f" in {place}" if place else "")
+
+    @property
+    def notes(self) -> list[str]:
+        """The tasks left out, where there are any."""
+        if not self.left_out:
+            return []
+        some = ", ".join(self.left_out[:40]) + (", ..." if len(self.left_out) > 40 else "")
+        return [f"{self.name}: {len(self.left_out)} of the tasks are on one side only and are left out: {some}"]
+
+
+def checked_design(between: str, within: Sequence[str] | str | None) -> tuple[str, tuple[str, ...]]:
+    """The compared column and those a pair must share, by default the others of ``benchmark, model, method``.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown or in both.
+    """
+    (between,) = checked_by(between)
+    shared = tuple(name for name in CELL if name != between) if within is None else checked_by(within)
+    if between in shared:
+        raise InputError(f"between = {between!r} cannot also be in within")
+    return between, shared
+
+
+def paired(
+    tally: Tally, between: str, within: tuple[str, ...], baseline: str | None
+) -> tuple[list[Pair], tuple[str, ...]]:
+    """Every pair of cells with common tasks, and a sentence for each that has none.
+
+    Parameters
+    ----------
+    tally : Tally
+        Counted by ``(*within, between)``.
+    between : str
+    within : tuple of str
+    baseline : str or None
+        Compare each value with this one only; None: all pairs.
+
+    Returns
+    -------
+    pairs : list of Pair
+    refused : tuple of str
+
+    Raises
+    ------
+    InputError
+        If there is nothing to compare.
+    PairingError
+        If no pair has a task in common.
+    """
+    wanted = list(_wanted(tally, between, within, baseline))
+    values = tally.cells[between].astype(str)
+    if not wanted:
+        found = ", ".join(map(repr, values.unique()))
+        raise InputError(f"nothing to compare: {between} has one value only within each {' x '.join(within)}: {found}")
+    present, tasks = tally.present, tally.tasks["task_id"]
+    pairs, refused = [], []
+    for a, b in wanted:
+        both, either = present[:, a] & present[:, b], present[:, a] | present[:, b]
+        if not both.any():
+            sides = [", ".join(map(repr, tasks[present[:, c]].head(3))) for c in (a, b)]
+            told = f"(tasks such as {sides[0]} against {sides[1]})"
+            refused.append(f"{values[a]} and {values[b]} have no task in common {told}")
+            continue
+        place = dict(tally.cells.loc[a, list(within)])
+        two = tally.take(both, [a, b])
+        pairs.append(Pair(place, values[a], values[b], (a, b), two, tasks[either & ~both].tolist()))
+    if not pairs:
+        raise PairingError("no pair can be made: " + "; ".join(refused))
+    return pairs, tuple(refused)
+
+
+def _wanted(tally: Tally, between: str, within: tuple[str, ...], baseline: str | None) -> Iterator[tuple[int, int]]:
+    """Pairs of cells (a, b) to compare, b the baseline where there is one."""
+    cells = tally.cells
+    if baseline is not None and baseline not in set(cells[between]):
+        there = ", ".join(map(str, cells[between].unique()))
+        raise InputError(f"baseline {baseline!r} is no {between}; there are: {there}")
+    groups = cells.groupby(list(within), sort=False).indices.values() if within else [np.arange(len(cells))]
+    for group in groups:
+        if baseline is None:
+            yield from itertools.combinations(sorted(map(int, group)), 2)
+        else:
+            base = [int(c) for c in group if cells[between][c] == baseline]
+            yield from ((int(c), b) for b in base for c in sorted(group) if c != b)
+
+
+def differences(
+    tally: Tally, pairs: Sequence[Pair], estimators: Sequence[Estimator], resamples: int, seed: int
+) -> list[Replicates]:
+    """Replicates of a minus b for each pair, on its common tasks.
+
+    Parameters
+    ----------
+    tally : Tally
+    pairs : sequence of Pair
+    estimators : sequence of callable
+    resamples, seed : int
+
+    Returns
+    -------
+    list of Replicates
+        One cell each. Pairs with the same common tasks are drawn together: their cells share one set of weights.
+    """
+    drawn: dict[int, Replicates] = {}
+    masks = [np.asarray(tally.present[:, pair.cells].all(axis=1)) for pair in pairs]
+    for both in {mask.tobytes(): mask for mask in masks}.values():
+        inside = [at for at, mask in enumerate(masks) if (mask == both).all()]
+        cells = sorted({cell for at in inside for cell in pairs[at].cells})
+        sample = replicate(tally.take(both, cells), estimators, resamples, seed)
+        for at in inside:
+            drawn[at] = sample.difference(*(cells.index(cell) for cell in pairs[at].cells))
+    return [drawn[at] for at in range(len(pairs))]
