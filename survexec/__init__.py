@@ -28,7 +28,9 @@ _HOMES = {
     "curve_differences": "survexec.statistics.curve_differences",
     "clean_depths": "survexec.statistics.depths",
     "depth_differences": "survexec.statistics.depths",
+    "hazard_model": "survexec.statistics.hazards",
     "report": "survexec.display.report",
+    "survival_tests": "survexec.statistics.survival_tests",
 }
 _MODULES = ("datasets", "errors")
 __all__ = [
@@ -42,9 +44,11 @@ __all__ = [
     "depth_differences",
     "errors",
     "first_errors",
+    "hazard_model",
     "read",
     "report",
     "summarize",
+    "survival_tests",
 ]
 
 if TYPE_CHECKING:
@@ -56,7 +60,9 @@ if TYPE_CHECKING:
     from survexec.statistics.curve_differences import curve_differences
     from survexec.statistics.curves import curves, first_errors
     from survexec.statistics.depths import clean_depths, depth_differences
+    from survexec.statistics.hazards import hazard_model
     from survexec.statistics.summary import summarize
+    from survexec.statistics.survival_tests import survival_tests
 
 
 def __getattr__(name: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,16 +43,33 @@ class Pair:
     @property
     def name(self) -> str:
         """The pair in words."""
-        place = " / ".join(str(value) for value in self.within.values() if value != UNKNOWN)
-        return f"{self.a} - {self.b}" + (f" in {place}" if place else "")
+        return named(f"{self.a} - {self.b}", self.within)
 
     @property
     def notes(self) -> list[str]:
         """The tasks left out, where there are any."""
-        if not self.left_out:
-            return []
-        some = ", ".join(self.left_out[:40]) + (", ..." if len(self.left_out) > 40 else "")
-        return [f"{self.name}: {len(self.left_out)} of the tasks are on one side only and are left out: {some}"]
+        return left_out(self.name, self.left_out)
+
+
+def named(sides: str, within: dict[str, Any]) -> str:
+    """Sides that are compared, and where, in words."""
+    place = " / ".join(str(value) for value in within.values() if value != UNKNOWN)
+    return sides + (f" in {place}" if place else "")
+
+
+def left_out(name: str, tasks: list[str]) -> list[str]:
+    """The note of tasks that not all sides have; none where there are none."""
+    if not tasks:
+        return []
+    some = ", ".join(tasks[:40]) + (", ..." if len(tasks) > 40 else "")
+    return [f"{name}: {len(tasks)} of the tasks are not on all sides and are left out: {some}"]
+
+
+def strangers(tally: Tally, cells: Sequence[int]) -> str:
+    """Some task names of two cells, which show why they do not match."""
+    tasks, present = tally.tasks["task_id"], tally.present
+    sides = [", ".join(map(repr, tasks[present[:, cell]].head(3))) for cell in cells]
+    return f"(tasks such as {sides[0]} against {sides[1]})"
 
 
 def checked_design(between: str, within: Sequence[str] | str | None) -> tuple[str, tuple[str, ...]]:
@@ -96,19 +113,14 @@ def paired(
     PairingError
         If no pair has a task in common.
     """
-    wanted = list(_wanted(tally, between, within, baseline))
+    wanted = wanted_pairs(tally, between, within, baseline)
     values = tally.cells[between].astype(str)
-    if not wanted:
-        found = ", ".join(map(repr, values.unique()))
-        raise InputError(f"nothing to compare: {between} has one value only within each {' x '.join(within)}: {found}")
     present, tasks = tally.present, tally.tasks["task_id"]
     pairs, refused = [], []
     for a, b in wanted:
         both, either = present[:, a] & present[:, b], present[:, a] | present[:, b]
         if not both.any():
-            sides = [", ".join(map(repr, tasks[present[:, c]].head(3))) for c in (a, b)]
-            told = f"(tasks such as {sides[0]} against {sides[1]})"
-            refused.append(f"{values[a]} and {values[b]} have no task in common {told}")
+            refused.append(f"{values[a]} and {values[b]} have no task in common {strangers(tally, (a, b))}")
             continue
         place = dict(tally.cells.loc[a, list(within)])
         two = tally.take(both, [a, b])
@@ -118,19 +130,42 @@ def paired(
     return pairs, tuple(refused)
 
 
-def _wanted(tally: Tally, between: str, within: tuple[str, ...], baseline: str | None) -> Iterator[tuple[int, int]]:
-    """Pairs of cells (a, b) to compare, b the baseline where there is one."""
+def wanted_pairs(tally: Tally, between: str, within: tuple[str, ...], baseline: str | None) -> list[tuple[int, int]]:
+    """Pairs of cells (a, b) to compare, b the baseline where there is one.
+
+    Parameters
+    ----------
+    tally : Tally
+        Counted by ``(*within, between)``.
+    between : str
+    within : tuple of str
+    baseline : str or None
+
+    Returns
+    -------
+    list of (int, int)
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
     cells = tally.cells
-    if baseline is not None and baseline not in set(cells[between]):
-        there = ", ".join(map(str, cells[between].unique()))
-        raise InputError(f"baseline {baseline!r} is no {between}; there are: {there}")
+    there = cells[between].astype(str).unique()
+    if baseline is not None and baseline not in there:
+        raise InputError(f"baseline {baseline!r} is no {between}; there are: {', '.join(there)}")
     groups = cells.groupby(list(within), sort=False).indices.values() if within else [np.arange(len(cells))]
-    for group in groups:
+    found: list[tuple[int, int]] = []
+    for group in (sorted(map(int, group)) for group in groups):
         if baseline is None:
-            yield from itertools.combinations(sorted(map(int, group)), 2)
+            found += itertools.combinations(group, 2)
         else:
-            base = [int(c) for c in group if cells[between][c] == baseline]
-            yield from ((int(c), b) for b in base for c in sorted(group) if c != b)
+            base = [cell for cell in group if cells[between][cell] == baseline]
+            found += [(cell, b) for b in base for cell in group if cell != b]
+    if not found:
+        values = ", ".join(map(repr, there))
+        raise InputError(f"nothing to compare: {between} has one value only within each {' x '.join(within)}: {values}")
+    return found
 
 
 def differences(

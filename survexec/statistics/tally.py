@@ -211,7 +211,7 @@ def count(rollouts: Rollouts, by: Sequence[str] = CELL, depth: int | None = None
     if frame.empty:
         raise InputError("there are no rollouts")
     task, tasks = rollouts.tasks
-    cell, cells = _cells(frame, by)
+    cell, cells = cells_of(frame, by)
     flat = task * len(cells) + cell
     length, fed = frame["length"].to_numpy("int64"), frame["fed"].to_numpy("int64")
     # real-valued sums must not depend on the order of rows
@@ -252,7 +252,7 @@ def checked_by(by: Sequence[str] | str) -> tuple[str, ...]:
     return names
 
 
-def _cells(frame: pd.DataFrame, by: tuple[str, ...]) -> tuple[np.ndarray, pd.DataFrame]:
+def cells_of(frame: pd.DataFrame, by: tuple[str, ...]) -> tuple[np.ndarray, pd.DataFrame]:
     """Code of each rollout's cell, and the cells in order of first appearance."""
     if not by:
         return np.zeros(len(frame), dtype="int64"), pd.DataFrame(index=range(1))
