@@ -26,11 +26,12 @@ FLOORS = [
 ]
 # Within statistics and protocol too.
 STATISTICS = [
-    ["results", "tally"],
-    ["estimands", "resampling", "proportions", "paired_tests"],
-    ["intervals"],
-    ["summary"],
-    ["curves", "comparison"],
+    ["results", "tally", "proportions", "paired_tests", "rank_tests", "design"],
+    ["estimands", "resampling"],
+    ["intervals", "pairing"],
+    ["summary", "curve_intervals", "discrete", "cox"],
+    ["curves", "comparison", "fine_gray"],
+    ["curve_differences", "depths", "survival_tests", "hazards"],
 ]
 PROTOCOL = [["trajectory"], ["readers", "catalogues"], ["checker"]]
 
