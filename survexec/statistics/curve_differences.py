@@ -134,13 +134,13 @@ def _frame(pairs: Sequence[tuple[Pair, Replicates]], made: dict[str, Any]) -> pd
     """One row a pair and depth."""
     frames = []
     for pair, sample in pairs:
-        columns = _columns(pair, sample, made)
+        columns = difference_columns(pair, sample, made)
         frame = pd.DataFrame({"a": pair.a, "b": pair.b, "k": np.arange(len(columns["difference"])), **columns})
         frames.append(pd.DataFrame(pair.within, index=frame.index).join(frame))
     return pd.concat(frames, ignore_index=True)
 
 
-def _columns(pair: Pair, sample: Replicates, made: dict[str, Any]) -> dict[str, np.ndarray]:
+def difference_columns(pair: Pair, sample: Replicates, made: dict[str, Any]) -> dict[str, np.ndarray]:
     """The numbers of one pair by depth."""
     curve, level, tasks = _curve(made["kind"]), made["level"], len(pair.tally.tasks)
     known = precision(curve, pair.tally)
@@ -152,12 +152,10 @@ def _columns(pair: Pair, sample: Replicates, made: dict[str, Any]) -> dict[str, 
         correlation = (moved[:, 0] * moved[:, 1]).sum(axis=0) / (known.error[0] * known.error[1])
     correlation = np.clip(np.nan_to_num(correlation), -1, 1)
     error = np.sqrt(((moved[:, 0] - moved[:, 1]) ** 2).sum(axis=0))
-    # fewer tasks than this that tell the two apart say nothing of the spread of their difference
-    usable = defined & (error > 0) & (error**2 * tasks**2 >= intervals.BAND_MINIMUM)
-    critical = intervals.sup_t(sample.values, sample.estimate, error[None], usable[None], level).item()
-    z = proportions.normal_quantile(level)
-    limits = _joined(p, known.size, correlation, z)
-    band = _joined(p, known.size, correlation, critical)
+    usable, n_tasks = defined & (error > 0), np.array([tasks])
+    critical = intervals.sup_t(sample.values, sample.estimate, error[None], usable[None], n_tasks, level).item()
+    limits = _joined(p, known.size, correlation, proportions.normal_quantile(level))
+    band = _joined(p, known.band_size, correlation, critical)
     if made["band"] == "sup_t":
         band = np.fmax(difference - critical * error, -1), np.fmin(difference + critical * error, 1)
     bounds = [*limits, np.fmin(band[0], limits[0]), np.fmax(band[1], limits[1])]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from survexec.statistics import intervals, proportions
+from survexec.statistics import proportions
 from survexec.statistics.estimands import Curve, before, staying
 from survexec.statistics.resampling import influence
 from survexec.statistics.tally import Tally
@@ -21,20 +21,27 @@ class Precision:
     estimate, error, size : numpy.ndarray
         Shape (cell, depth): the curve, its standard error over tasks, and the size of a simple random sample that
         would know a share as well.
+    band_size : numpy.ndarray
+        The size that a band takes. In the tail of a Kaplan-Meier curve Greenwood's error is too small for a whole
+        curve; Peto's size, those at risk over the curve, is taken where it is less.
     defined : numpy.ndarray of bool
         Where the curve exists.
+
+    References
+    ----------
+    Peto et al. (1977), British Journal of Cancer 35:1-39, statistical note 6.
     """
 
     estimate: np.ndarray
     error: np.ndarray
     size: np.ndarray
+    band_size: np.ndarray
     defined: np.ndarray
 
     @property
     def usable(self) -> np.ndarray:
-        """Depths whose replicates say enough of the spread to enter a band."""
-        least = np.minimum(self.estimate, 1 - self.estimate) * self.size
-        return self.defined & (self.error > 0) & (least >= intervals.BAND_MINIMUM)
+        """Depths that enter the critical value of a band: those with any spread."""
+        return self.defined & (self.error > 0)
 
 
 def precision(curve: Curve, tally: Tally) -> Precision:
@@ -56,7 +63,7 @@ def precision(curve: Curve, tally: Tally) -> Precision:
         size = estimate * (1 - estimate) / error**2
     if curve.share is not None:
         size = proportions.effective_n(*np.broadcast_arrays(*curve.share(tally.counts)))
-        return Precision(estimate, error, size, size > 0)
+        return Precision(estimate, error, size, size, size > 0)
     # without spread the tasks whose fate is known stand for the sample: those at risk, or all not yet cut
     net = curve.name in ("km", "na")
     known = tally["at_risk"] if net else tally["rollouts"][..., None] - before(np.cumsum(tally["censored"], axis=-1), 0)
@@ -67,7 +74,9 @@ def precision(curve: Curve, tally: Tally) -> Precision:
     # where nobody is at risk but some who were cut might still have left, the curve ends
     ways = ("errors",) if net else ("errors", "finished")
     defined = (total["at_risk"] > 0) | (before(staying(total, *ways), 1) <= 1e-12)
-    return Precision(estimate, error, size, defined)
+    peto = np.divide(total["at_risk"], estimate, out=size.astype(float), where=estimate > 0)
+    band_size = np.clip(np.minimum(size, peto), 1, None) if curve.name == "km" else size
+    return Precision(estimate, error, size, band_size, defined)
 
 
 def pointwise(known: Precision, name: str, critical: float | np.ndarray) -> tuple[np.ndarray, np.ndarray]:

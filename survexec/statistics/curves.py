@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import pandas as pd
@@ -226,7 +226,9 @@ def first_errors(rollouts: Rollouts, by: Sequence[str] | str = CELL) -> FirstErr
     return FirstErrors(frame, by, rollouts.notes, made, rollouts.ledger)
 
 
-def _bounds(curve: Curve, known: Precision, values: np.ndarray | None, made: dict) -> list[np.ndarray]:
+def curve_bounds(
+    curve: Curve, known: Precision, values: np.ndarray | None, n_tasks: np.ndarray, made: dict[str, Any]
+) -> list[np.ndarray]:
     """Pointwise limits and band of one curve, four arrays of shape (cell, depth)."""
     none = np.full(known.estimate.shape, np.nan)
     if curve.name == "at_risk":
@@ -238,9 +240,9 @@ def _bounds(curve: Curve, known: Precision, values: np.ndarray | None, made: dic
     limits = hazard_limits(known, z) if curve.name == "na" else pointwise(known, name, z)
     band = none, none
     if values is not None:
-        critical = intervals.sup_t(values, known.estimate, known.error, known.usable, level)[:, None]
-        scale = "plain" if made["band"] == "sup_t" else "wilson"
-        band = hazard_limits(known, critical) if curve.name == "na" else pointwise(known, scale, critical)
+        critical = intervals.sup_t(values, known.estimate, known.error, known.usable, n_tasks, level)[:, None]
+        scale, wide = "plain" if made["band"] == "sup_t" else "wilson", replace(known, size=known.band_size)
+        band = hazard_limits(known, critical) if curve.name == "na" else pointwise(wide, scale, critical)
         # a band is never inside the pointwise interval, whatever scales the two are made on
         band = np.fmin(band[0], limits[0]), np.fmax(band[1], limits[1])
     bounds = [*limits, *band]
@@ -264,9 +266,8 @@ def _frame(tally: Tally, parts: dict[str, Curve], sample: Replicates | None, mad
         columns = {} if column is None else {column: np.full(shape, name, object)}
         columns |= {"k": np.broadcast_to(np.arange(shape[1]), shape)}
         columns |= {"estimate": np.where(known.defined, known.estimate, np.nan)}
-        columns |= dict(
-            zip(("lower", "upper", "band_lower", "band_upper"), _bounds(curve, known, values, made), strict=True)
-        )
+        bounds = curve_bounds(curve, known, values, tally.present.sum(axis=0), made)
+        columns |= dict(zip(("lower", "upper", "band_lower", "band_upper"), bounds, strict=True))
         denominator = _denominator(curve, total)
         frames.append(_stacked(tally, columns | counts | {"denominator": denominator.astype("int64")}))
     cell = np.tile(np.repeat(np.arange(shape[0]), shape[1]), len(frames))

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 from scipy import special
 
 from survexec.statistics.proportions import Bounds, normal_quantile
 from survexec.statistics.resampling import Replicates
-
-# Below this many on either side of a depth, replicates say little about its spread.
-BAND_MINIMUM: Final = 5
 
 
 def quantiles(values: np.ndarray, *levels: np.ndarray | float) -> tuple[np.ndarray, ...]:
@@ -223,7 +218,9 @@ def jackknife_t(sample: Replicates, level: float) -> Bounds:
     return sample.estimate - half, sample.estimate + half
 
 
-def sup_t(values: np.ndarray, estimate: np.ndarray, error: np.ndarray, usable: np.ndarray, level: float) -> np.ndarray:
+def sup_t(
+    values: np.ndarray, estimate: np.ndarray, error: np.ndarray, usable: np.ndarray, n_tasks: np.ndarray, level: float
+) -> np.ndarray:
     """Critical value of a simultaneous band: quantile of the largest standardised deviation over the last axis.
 
     Parameters
@@ -234,6 +231,8 @@ def sup_t(values: np.ndarray, estimate: np.ndarray, error: np.ndarray, usable: n
         Estimates and their standard errors, shape (cell, depth).
     usable : numpy.ndarray of bool
         Depths that enter, shape (cell, depth).
+    n_tasks : numpy.ndarray
+        Tasks of each cell, shape (cell,): as with the expanded percentile, a small sample widens the band.
     level : float
 
     Returns
@@ -255,4 +254,4 @@ def sup_t(values: np.ndarray, estimate: np.ndarray, error: np.ndarray, usable: n
         else:
             depths = max(int((error[cell] >= 0).sum()), 1)
             critical[cell] = normal_quantile(1 - (1 - level) / depths)
-    return critical
+    return critical * np.nan_to_num(_expansion(n_tasks, level) / z, nan=1.0)

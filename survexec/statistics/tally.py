@@ -223,11 +223,12 @@ def count(rollouts: Rollouts, by: Sequence[str] = CELL, depth: int | None = None
         columns[name] = len(blocks)
         blocks.append(np.bincount(flat, values[order], minlength=size)[:, None])
     start = len(blocks)
-    by_depth = {} if depth is None else _by_depth(frame, length, fed, depth)
-    if by_depth and by_class:
+    completed = (frame["ending"] == str(Ending.COMPLETED)).to_numpy()
+    hits_at = {} if depth is None else by_depth(length, fed, completed, depth)
+    if hits_at and by_class:
         classes = frame["error_class"].to_numpy()[:, None]
-        by_depth |= {f"errors:{c}": by_depth["errors"] * (classes == str(c)) for c in ErrorClass}
-    for name, hits in by_depth.items():
+        hits_at |= {f"errors:{c}": hits_at["errors"] * (classes == str(c)) for c in ErrorClass}
+    for name, hits in hits_at.items():
         columns[name] = slice(start, start + hits.shape[1])
         start += hits.shape[1]
         blocks.append(np.stack([np.bincount(flat, h[order], minlength=size) for h in hits.T], axis=1))
@@ -275,19 +276,32 @@ def _scalars(frame: pd.DataFrame, length: np.ndarray, fed: np.ndarray) -> dict[s
     return dict(zip(SCALARS, values, strict=True))
 
 
-def _by_depth(frame: pd.DataFrame, length: np.ndarray, fed: np.ndarray, depth: int) -> dict[str, np.ndarray]:
-    """Each feature by depth of each rollout, shape (rollout, depth + 1)."""
+def by_depth(length: np.ndarray, fed: np.ndarray, completed: np.ndarray, depth: int) -> dict[str, np.ndarray]:
+    """Each feature by depth of each rollout, in the order of `DEPTHS`.
+
+    Parameters
+    ----------
+    length, fed : numpy.ndarray of int
+        T and first-error depth, shape (rollout,).
+    completed : numpy.ndarray of bool
+        Whether it ended by itself.
+    depth : int
+
+    Returns
+    -------
+    dict of str to numpy.ndarray
+        Shape (rollout, depth + 1), values 0 and 1.
+    """
     k = np.arange(depth + 1)
-    T, F = length[:, None], fed[:, None]
+    T, F, done = length[:, None], fed[:, None], completed[:, None]
     clean = F > T
-    completed = (frame["ending"] == str(Ending.COMPLETED)).to_numpy()[:, None]
     values = (
         (k < F) | (k == 0),
         k <= T,
         (k <= T) & (k <= F),
         (k == F) & ~clean,
-        clean & completed & (k == T),
-        clean & ~completed & (k == T),
+        clean & done & (k == T),
+        clean & ~done & (k == T),
     )
     return {name: hit.astype(float) for name, hit in zip(DEPTHS, values, strict=True)}
 
