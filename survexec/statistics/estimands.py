@@ -162,11 +162,10 @@ def _share(numerator: str, denominator: str | None = None) -> dict[str, Callable
     return {"function": lambda c: ratio(*share(c)), "share": share}
 
 
-def _rate(leaving: np.ndarray, at_risk: np.ndarray) -> np.ndarray:
-    """Share of those at risk who leave; 0 where nobody is at risk, so that curves carry on."""
-    return np.divide(
-        leaving, at_risk, out=np.zeros(np.shape(leaving), np.result_type(leaving, float)), where=at_risk != 0
-    )
+def _rate(counts: Counts, feature: str) -> np.ndarray:
+    """Share of those at risk who leave in one way; 0 where nobody is at risk, so that curves carry on."""
+    # nobody at risk means nobody leaves: dividing by 1 there gives the 0 without a mask
+    return counts.once(f"rate of {feature}", lambda c: c[feature] / np.maximum(c["at_risk"], 1))
 
 
 def staying(counts: Counts, *features: str) -> np.ndarray:
@@ -183,14 +182,15 @@ def staying(counts: Counts, *features: str) -> np.ndarray:
     numpy.ndarray
         Shape (..., K+1).
     """
-    leaving = np.sum([counts[name] for name in features], axis=0)
-    return np.cumprod(1 - _rate(leaving, counts["at_risk"]), axis=-1)
+    return counts.once(
+        f"staying from {features}", lambda c: np.cumprod(1 - sum(_rate(c, name) for name in features), axis=-1)
+    )
 
 
 def _incidence(counts: Counts, feature: str) -> np.ndarray:
     """Aalen-Johansen: chance to be still running before k times the share that leaves for this cause at k, summed."""
-    running = before(staying(counts, "errors", "finished"), 1)
-    return np.cumsum(running * _rate(counts[feature], counts["at_risk"]), axis=-1)
+    running = counts.once("running before", lambda c: before(staying(c, "errors", "finished"), 1))
+    return np.cumsum(running * _rate(counts, feature), axis=-1)
 
 
 def before(curve: np.ndarray, start: int) -> np.ndarray:
@@ -229,7 +229,7 @@ CURVES: Final = {
             "chance of no error up to k had the rollout gone on; endings are censored",
         ),
         Curve(
-            "na", "Nelson-Aalen", lambda c: np.cumsum(_rate(c["errors"], c["at_risk"]), axis=-1),
+            "na", "Nelson-Aalen", lambda c: np.cumsum(_rate(c, "errors"), axis=-1),
             "cumulative hazard of a first error up to k; endings are censored",
         ),
         Curve(

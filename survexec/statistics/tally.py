@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -54,6 +54,13 @@ class Counts:
 
     values: np.ndarray
     columns: dict[str, int | slice]
+    _made: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
+
+    def once(self, name: str, make: Callable[[Counts], np.ndarray]) -> np.ndarray:
+        """Something made of these counts that several estimands share, made once."""
+        if name not in self._made:
+            self._made[name] = make(self)
+        return self._made[name]
 
     def __getitem__(self, feature: str) -> np.ndarray:
         return self.values[..., self.columns[feature]]
@@ -182,7 +189,7 @@ class Tally:
             t = _positions(tasks[["benchmark", "task_id"]], tally.tasks[["benchmark", "task_id"]])
             c = _positions(cells, tally.cells)
             values[np.ix_(t, c)] += tally.counts.values
-        return Tally(replace(self.counts, values=values), tasks.reset_index(drop=True), cells.reset_index(drop=True))
+        return Tally(Counts(values, self.counts.columns), tasks.reset_index(drop=True), cells.reset_index(drop=True))
 
 
 def count(rollouts: Rollouts, by: Sequence[str] = CELL, depth: int | None = None, by_class: bool = False) -> Tally:
