@@ -49,7 +49,11 @@ LEVEL = 0.95
 AUC = list(METRICS).index("auc_pec")
 
 
-PEC = Curve("pec", "PEC(k)", lambda c: c["alive"][..., 1:], lambda c: c["rollouts"][..., None], "k = 1..18")
+def _share(counts: Counts) -> tuple[np.ndarray, np.ndarray]:
+    return counts["alive"][..., 1:], counts["rollouts"][..., None]
+
+
+PEC = Curve("pec", "PEC(k)", lambda counts: np.divide(*_share(counts)), "k = 1..18", _share)
 STATISTICS = (*METRICS.values(), PEC)
 
 
