@@ -51,7 +51,28 @@ class Kind(StrEnum):
 
     PEC = "pec"
     PEC_ELIG = "pec_elig"
+    KM = "km"
+    NA = "na"
+    HAZARD = "hazard"
+    CIF = "cif"
     STATES = "states"
+    AT_RISK = "at_risk"
+
+
+class Interval(StrEnum):
+    """Pointwise intervals of curves."""
+
+    WILSON = "wilson"
+    PLAIN = "plain"
+    LOG = "log"
+    LOGLOG = "loglog"
+
+
+class Band(StrEnum):
+    """Simultaneous bands of curves."""
+
+    WILSON = "wilson"
+    SUP_T = "sup_t"
 
 
 class _Group(TyperGroup):
@@ -224,8 +245,17 @@ def summarize(
 def curves(
     rollouts: "Rollouts",
     kind: Annotated[
-        Kind, typer.Option(help="pec: of all rollouts; pec_elig: of those with k calls; states: what became of them.")
+        Kind,
+        typer.Option(
+            help="pec: of all rollouts; pec_elig: of those with k calls; km: Kaplan-Meier; na: Nelson-Aalen; hazard: "
+            "of those about to call; cif: erred and finished clean; states: what became of them; at_risk: counts."
+        ),
     ] = Kind.PEC,
+    by_class: Annotated[bool, typer.Option("--by-class", help="For cif: erring split by first-error class.")] = False,
+    interval: Annotated[
+        Interval | None, typer.Option(help="At each depth; by default loglog for km and cif, log for na, else wilson.")
+    ] = None,
+    band: Annotated[Band, typer.Option(help="Over all depths at once, in csv and json.")] = Band.WILSON,
     by: By = _CELL, level: Level = 0.95, resamples: Resamples = 10_000, seed: Seed = 0,
     format: Written = Format.MARKDOWN, output: Output = None,
 ) -> None:  # fmt: skip
@@ -233,11 +263,14 @@ def curves(
 
     [bold]survexec curves rollouts.parquet --kind pec --by method[/bold]
 
-    [bold]survexec curves rollouts.parquet --kind states --format csv -o states.csv[/bold]
+    [bold]survexec curves rollouts.parquet --kind cif --by-class --format csv -o incidence.csv[/bold]
     """
     import survexec
 
-    made = survexec.curves(rollouts, _names(by), kind=kind, level=level, resamples=resamples, rng=seed)
+    made = survexec.curves(
+        rollouts, _names(by), kind=kind, by_class=by_class, level=level, interval=interval, band=band,
+        resamples=resamples, rng=seed,
+    )  # fmt: skip
     _write(made, format, output)
 
 

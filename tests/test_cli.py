@@ -11,7 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 import survexec as sx
+from survexec import cli
 from survexec.cli import app
+from survexec.statistics.curves import BANDS, INTERVALS, KINDS
 
 GOOD = "task_id,method,length,fed,success\na,x,3,1,1\nb,x,3,4,1\nc,x,2,2,0\na,y,3,4,0\nb,y,2,3,1\nc,y,5,6,1\n"
 QUICK = ("--by", "method", "--resamples", "200")
@@ -72,6 +74,26 @@ def test_curves_and_compare_write_latex_into_a_file(place):
     assert "\\toprule" in (place / "c.tex").read_text()
     done = run("compare", "good.csv", "--baseline", "x", "--metrics", "ter", "--resamples", "200", "-f", "csv")
     assert pd.read_csv(io.StringIO(done.stdout))[["metric", "a", "b"]].values.tolist() == [["ter", "y", "x"]]
+
+
+@pytest.mark.parametrize("kind", list(cli.Kind))
+def test_every_kind_of_curve_has_a_table(place, kind):
+    done = run("curves", "good.csv", "--kind", kind, *QUICK)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("**")
+
+
+def test_curves_take_class_interval_and_band(place):
+    (place / "classes.csv").write_text("task_id,length,fed,error_class\na,3,1,schema\nb,3,4,\nc,2,2,dependency\n")
+    done = run("curves", "classes.csv", "--kind", "cif", "--by-class", *QUICK, "-f", "csv")
+    assert pd.read_csv(io.StringIO(done.stdout))["cause"].unique().tolist() == ["schema", "dependency", "finish"]
+    options = ("--kind", "km", "--interval", "plain", "--band", "sup_t")
+    made = json.loads(run("curves", "good.csv", *options, *QUICK, "-f", "json").stdout)["made"]
+    assert (made["interval"], made["band"]) == ("plain", "sup_t")
+
+
+def test_the_choices_for_curves_are_those_of_the_analysis():
+    assert [set(cli.Kind), set(cli.Interval), set(cli.Band)] == [set(KINDS), set(INTERVALS), set(BANDS)]
 
 
 def test_score_writes_a_table_that_the_other_commands_read(place):

@@ -80,7 +80,6 @@ class Stroke(NamedTuple):
 STATES = {
     "running": Fill("Running clean", "#CFE6F5"),
     "finished": Fill("Finished clean", "#56B4E9"),
-    "truncated": Fill("Cut by a limit", "#999999", "....."),
     "errored": Fill("Errored", "#D55E00", "/////"),
 }
 CALLS = {

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
 import pandas as pd
 
-from survexec.checks import CLASSES, UNKNOWN
+from survexec.checks import CLASSES
+from survexec.display import curve_tables, survival_tables
 from survexec.display.markup import Cell, Grid, Row, html_table, latex, markdown
+from survexec.display.wording import (
+    AT_RISK,
+    UNDEFINED,
+    caption,
+    dash,
+    digits_of,
+    estimate,
+    groups,
+    number,
+    p_value,
+    pair_name,
+    split_by,
+    title,
+)
 from survexec.errors import InputError
-from survexec.statistics.estimands import METRICS, STATES
+from survexec.statistics.estimands import METRICS
 
 # Columns of a summary, in reading order; the rest of the labels are those of the estimands.
 COLUMNS: Final = {
@@ -32,12 +47,7 @@ INTERVALS: Final = {
     "newcombe": "Newcombe, paired",
     "tango": "Tango, paired",
 }
-# Where half of the intervals are narrower than this, two decimals are too few.
-_NARROW: Final = 0.05
 _MARKS: Final = ("", "†", "‡", "§", "¶")
-DASH: Final = "–"
-_AT_RISK: Final = "At risk: about to make call k without an earlier error."
-_UNDEFINED: Final = "undefined (0/0); the notes say why"
 
 
 def to_markdown(result: Any) -> str:
@@ -45,7 +55,7 @@ def to_markdown(result: Any) -> str:
 
     Parameters
     ----------
-    result : Summary, Comparison, Curves or FirstErrors
+    result : Result
 
     Returns
     -------
@@ -66,7 +76,7 @@ def to_latex(result: Any, caption: str | None = None, label: str | None = None) 
 
     Parameters
     ----------
-    result : Summary, Comparison, Curves or FirstErrors
+    result : Result
     caption, label : str, optional
         Plain text; by default they name the result.
 
@@ -90,7 +100,7 @@ def to_html(result: Any) -> str:
 
     Parameters
     ----------
-    result : Summary, Comparison, Curves or FirstErrors
+    result : Result
 
     Returns
     -------
@@ -114,7 +124,7 @@ def grid(result: Any) -> Grid:
 
     Parameters
     ----------
-    result : Summary, Comparison, Curves or FirstErrors
+    result : Result
 
     Returns
     -------
@@ -128,52 +138,6 @@ def grid(result: Any) -> Grid:
     if result.kind not in _GRIDS:
         raise InputError(f"no table for results of kind {result.kind!r}; there is one for: {', '.join(_GRIDS)}")
     return replace(_GRIDS[result.kind](result), notes=tuple(result.notes))
-
-
-def number(value: float, digits: int) -> str:
-    """A number at fixed digits with a true minus sign; a dash where it is undefined."""
-    return DASH if pd.isna(value) else f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
-
-
-def p_value(value: float) -> str:
-    """A p-value as a paper prints it."""
-    return "<0.001" if value < 0.001 else number(value, 3)
-
-
-def estimate(row: Any, digits: int, name: str = "estimate") -> Cell:
-    """A number with its interval, where it has one."""
-    bounds = [number(getattr(row, side), digits) for side in ("lower", "upper")]
-    return Cell(number(getattr(row, name), digits), "" if DASH in bounds else f"[{bounds[0]}, {bounds[1]}]")
-
-
-def split_by(frame: pd.DataFrame, by: Sequence[str]) -> tuple[list[str], str]:
-    """Cell columns that vary, and the values all cells share, in words; what nobody knows is left out."""
-    varying = [name for name in by if frame[name].nunique() > 1]
-    shared = [str(frame[name].iloc[0]) for name in by if name not in varying and len(frame)]
-    return varying, ", ".join(value for value in shared if value != UNKNOWN)
-
-
-def groups(frame: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
-    """Rows of each cell, in order of appearance."""
-    return iter(frame.groupby(list(by), sort=False)) if by else iter([((), frame)])
-
-
-def _title(varying: list[str]) -> str:
-    """Cell columns as one heading."""
-    return " / ".join(name.capitalize() for name in varying)
-
-
-def _digits(frame: pd.DataFrame) -> int:
-    """Decimals of shares: two, or three where the intervals are too narrow for two."""
-    width = frame["upper"] - frame["lower"]
-    return 3 if width[width > 0].median() < _NARROW else 2
-
-
-def _caption(what: str, result: Any, shared: str) -> str:
-    """What a table shows, where, and under which rule."""
-    rule = f"{result.made['rule']} rule"
-    level = f"{100 * result.made['level']:g}% intervals" if "level" in result.made else ""
-    return f"{what}{': ' + shared if shared else ''} ({', '.join(filter(None, [rule, level]))})."
 
 
 def _methods(frame: pd.DataFrame, column: str, names: Callable[[str], str]) -> str:
@@ -192,7 +156,7 @@ def _summary(result: Any) -> Grid:
     columns = [name for name in COLUMNS if name in set(frame["metric"])]
     varying, shared = split_by(frame, result.by)
     shares = frame[~frame["metric"].isin(IN_CALLS)]
-    digits, rows = _digits(shares), []
+    digits, rows = digits_of(shares), []
     for key, cell in groups(frame, varying):
         values = {row.metric: row for row in cell.itertuples()}
         cells = [Cell(str(value)) for value in key]
@@ -204,14 +168,9 @@ def _summary(result: Any) -> Grid:
     foot = f"Intervals: {_methods(frame, 'interval', lambda name: INTERVALS.get(name, name))}{drawn}."
     header = [name.capitalize() for name in varying] + [COLUMNS[name] for name in columns]
     return Grid(
-        tuple(header), tuple(rows), len(varying), _caption("Execution and success", result, shared), "tab:summary",
-        foot + _dash(rows, _UNDEFINED), stacked=True,
+        tuple(header), tuple(rows), len(varying), caption("Execution and success", result, shared), "tab:summary",
+        foot + dash(rows, UNDEFINED), stacked=True,
     )  # fmt: skip
-
-
-def _dash(rows: Sequence[Row], meaning: str) -> str:
-    """A word on the dash, where there is one."""
-    return f" {DASH}: {meaning}." if any(cell.text == DASH for row in rows for cell in row.cells) else ""
 
 
 def _comparison(result: Any) -> Grid:
@@ -224,8 +183,7 @@ def _comparison(result: Any) -> Grid:
     counted = bool(frame.groupby(pairs)["n_pairs"].nunique().gt(1).any())
     rows = []
     for key, pair in groups(frame, pairs):
-        tasks = "" if counted else f" ({pair['n_pairs'].iloc[0]} pairs)"
-        group = f"{', '.join([*map(str, key[:-2]), f'a = {key[-2]}'])}, b = {key[-1]}{tasks}"
+        group = pair_name(key, "" if counted else f"{pair['n_pairs'].iloc[0]} pairs")
         for row in pair.itertuples():
             decimals = 2 if row.metric in IN_CALLS else 3
             sides = [
@@ -237,8 +195,8 @@ def _comparison(result: Any) -> Grid:
             rows.append(Row((Cell(METRICS[row.metric].label), *sides, change, *tested), group))
     return Grid(
         ("Metric", "a", "b", "a − b", "p", "adj. p", *["Pairs"] * counted), tuple(rows), 1,
-        _caption("Paired differences", result, shared), "tab:comparison",
-        _tested(frame, marks) + _dash(rows, "undefined, or no test for this metric"),
+        caption("Paired differences", result, shared), "tab:comparison",
+        _tested(frame, marks) + dash(rows, "undefined, or no test for this metric"),
         group="Pair",
     )  # fmt: skip
 
@@ -251,45 +209,6 @@ def _tested(frame: pd.DataFrame, marks: dict[str, str]) -> str:
     if tests:
         foot += f" p: {_methods(frame, 'test', str)}; adjusted by Holm over these {tests} tests."
     return foot
-
-
-def _curves(result: Any) -> Grid:
-    """One row a depth, two columns a cell: the estimate and those at risk."""
-    frame = result.frame
-    varying, shared = split_by(frame, result.by)
-    digits, header, columns = _digits(frame), ["k"], []
-    for key, cell in groups(frame, varying):
-        header += [" / ".join(map(str, key)) or "Estimate", "At risk"]
-        table = {row.k: (estimate(row, digits), Cell(str(row.at_risk))) for row in cell.itertuples()}
-        columns.append(table)
-    missing = (Cell(DASH), Cell(DASH))
-    rows = [
-        Row((Cell(str(k)), *(cell for table in columns for cell in table.get(k, missing))))
-        for k in sorted(frame["k"].unique())
-    ]
-    what = {"pec": "PEC(k), of all rollouts", "pec_elig": "PEC_elig(k), of rollouts with at least k calls"}
-    foot = f"Pointwise Wilson intervals. {_AT_RISK}"
-    return Grid(
-        tuple(header), tuple(rows), 1, _caption(what[result.kind], result, shared), f"tab:{result.kind}",
-        foot + _dash(rows, _UNDEFINED), together=2,
-    )  # fmt: skip
-
-
-def _states(result: Any) -> Grid:
-    """One group of rows a cell, one row a depth, one column a state."""
-    frame = result.frame
-    varying, shared = split_by(frame, result.by)
-    digits, rows = _digits(frame), []
-    for key, cell in groups(frame, varying):
-        for k, depth in cell.groupby("k"):
-            values = {row.state: row for row in depth.itertuples()}
-            shares = [estimate(values[state], digits) for state in STATES]
-            rows.append(Row((Cell(str(k)), *shares, Cell(str(depth["at_risk"].iloc[0]))), " / ".join(map(str, key))))
-    header = ("k", *(state.label for state in STATES.values()), "At risk")
-    return Grid(
-        header, tuple(rows), 1, _caption("Shares of rollouts after k calls", result, shared), "tab:states",
-        "The four shares of a row add to 1. Pointwise Wilson intervals.", group=_title(varying),
-    )  # fmt: skip
 
 
 def _first_errors(result: Any) -> Grid:
@@ -306,16 +225,15 @@ def _first_errors(result: Any) -> Grid:
             rows.append(Row(tuple(Cell(str(text)) for text in texts), " / ".join(map(str, key))))
     header = ("k", *(name.capitalize() for name in classes), "All", "At risk")
     return Grid(
-        header, tuple(rows), 1, _caption("First errors at call k by class", result, shared), "tab:first_errors",
-        _AT_RISK, group=_title(varying),
+        header, tuple(rows), 1, caption("First errors at call k by class", result, shared), "tab:first_errors",
+        AT_RISK, group=title(varying),
     )  # fmt: skip
 
 
 _GRIDS: Final[dict[str, Callable[..., Grid]]] = {
     "summary": _summary,
     "comparison": _comparison,
-    "pec": _curves,
-    "pec_elig": _curves,
-    "states": _states,
     "first_errors": _first_errors,
+    **curve_tables.GRIDS,
+    **survival_tables.GRIDS,
 }

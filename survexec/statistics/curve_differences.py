@@ -12,7 +12,7 @@ import pandas as pd
 from survexec.errors import InputError
 from survexec.rollouts import Rollouts
 from survexec.statistics import intervals, proportions
-from survexec.statistics.curve_intervals import precision
+from survexec.statistics.curve_intervals import BAND_MINIMUM, precision
 from survexec.statistics.curves import BANDS
 from survexec.statistics.estimands import CURVES, Curve, incidence
 from survexec.statistics.pairing import Pair, checked_design, differences, paired
@@ -152,7 +152,8 @@ def difference_columns(pair: Pair, sample: Replicates, made: dict[str, Any]) -> 
         correlation = (moved[:, 0] * moved[:, 1]).sum(axis=0) / (known.error[0] * known.error[1])
     correlation = np.clip(np.nan_to_num(correlation), -1, 1)
     error = np.sqrt(((moved[:, 0] - moved[:, 1]) ** 2).sum(axis=0))
-    usable, n_tasks = defined & (error > 0), np.array([tasks])
+    usable = defined & (error > 0) & (known.at_risk >= BAND_MINIMUM).all(axis=0)
+    n_tasks = np.array([tasks])
     critical = intervals.sup_t(sample.values, sample.estimate, error[None], usable[None], n_tasks, level).item()
     limits = _joined(p, known.size, correlation, proportions.normal_quantile(level))
     band = _joined(p, known.band_size, correlation, critical)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -10,6 +11,9 @@ from survexec.statistics import proportions
 from survexec.statistics.estimands import Curve, before, staying
 from survexec.statistics.resampling import influence
 from survexec.statistics.tally import Tally
+
+# With fewer at risk the standardised replicates are wild, and would widen the band at all other depths.
+BAND_MINIMUM: Final = 5
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,8 @@ class Precision:
     band_size : numpy.ndarray
         The size that a band takes. In the tail of a Kaplan-Meier curve Greenwood's error is too small for a whole
         curve; Peto's size, those at risk over the curve, is taken where it is less.
+    at_risk : numpy.ndarray
+        Rollouts at risk.
     defined : numpy.ndarray of bool
         Where the curve exists.
 
@@ -36,12 +42,13 @@ class Precision:
     error: np.ndarray
     size: np.ndarray
     band_size: np.ndarray
+    at_risk: np.ndarray
     defined: np.ndarray
 
     @property
     def usable(self) -> np.ndarray:
-        """Depths that enter the critical value of a band: those with any spread."""
-        return self.defined & (self.error > 0)
+        """Depths that enter the critical value of a band: those with spread, and enough at risk to know it by."""
+        return self.defined & (self.error > 0) & (self.at_risk >= BAND_MINIMUM)
 
 
 def precision(curve: Curve, tally: Tally) -> Precision:
@@ -60,10 +67,15 @@ def precision(curve: Curve, tally: Tally) -> Precision:
     estimate = curve(total)
     with np.errstate(invalid="ignore", divide="ignore"):
         error = np.sqrt((influence(tally, [curve]) ** 2).sum(axis=0))
+        if curve.name == "na":
+            # Aalen (1978), Annals of Statistics 6:701-726: a depth at which all at risk err still adds to it
+            error = np.maximum(
+                error, np.sqrt(np.cumsum(total["errors"] / np.maximum(total["at_risk"], 1) ** 2, axis=1))
+            )
         size = estimate * (1 - estimate) / error**2
     if curve.share is not None:
         size = proportions.effective_n(*np.broadcast_arrays(*curve.share(tally.counts)))
-        return Precision(estimate, error, size, size, size > 0)
+        return Precision(estimate, error, size, size, total["at_risk"], size > 0)
     # without spread the tasks whose fate is known stand for the sample: those at risk, or all not yet cut
     net = curve.name in ("km", "na")
     known = tally["at_risk"] if net else tally["rollouts"][..., None] - before(np.cumsum(tally["censored"], axis=-1), 0)
@@ -76,7 +88,7 @@ def precision(curve: Curve, tally: Tally) -> Precision:
     defined = (total["at_risk"] > 0) | (before(staying(total, *ways), 1) <= 1e-12)
     peto = np.divide(total["at_risk"], estimate, out=size.astype(float), where=estimate > 0)
     band_size = np.clip(np.minimum(size, peto), 1, None) if curve.name == "km" else size
-    return Precision(estimate, error, size, band_size, defined)
+    return Precision(estimate, error, size, band_size, total["at_risk"], defined)
 
 
 def pointwise(known: Precision, name: str, critical: float | np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -57,15 +57,9 @@ def _curve(part: pd.DataFrame, depths: np.ndarray, eligible: bool) -> pd.DataFra
 
 def _states(part: pd.DataFrame, depths: np.ndarray) -> pd.DataFrame:
     fed, length = part["fed"].to_numpy()[:, None], part["length"].to_numpy()[:, None]
-    cut = (part["ending"] == "truncated").to_numpy()[:, None]
     errored = fed <= np.minimum(depths, length)
     ended = ~errored & (length < depths)
-    shares = {
-        "errored": errored,
-        "finished": ended & ~cut,
-        "truncated": ended & cut,
-        "running": ~errored & ~ended,
-    }
+    shares = {"errored": errored, "finished": ended, "running": ~errored & ~ended}
     at_risk = ((length >= depths) & (fed >= depths)).sum(0)
     return pd.concat(
         pd.DataFrame({"state": state, "k": depths, "estimate": held.mean(0), "at_risk": at_risk})

@@ -156,12 +156,6 @@ def height_at(polygon, x):
     return np.ptp(crossed)
 
 
-def test_a_limit_that_cut_nothing_is_not_in_the_stack(made):
-    uncut = made.states.assign(estimate=made.states["estimate"].where(made.states["state"] != "truncated", 0.0))
-    labels = [text.get_text() for text in figures.state_stacks(uncut).legends[0].get_texts()]
-    assert labels == ["Errored", "Finished clean", "Running clean"]
-
-
 def test_curves_pass_through_the_estimates_and_ribbons_through_their_limits(made, drawn):
     ax = drawn["pec beside pec_elig"].axes[1]
     rows = made.pec_elig[made.pec_elig["method"] == "assertions"]
@@ -386,8 +380,8 @@ def test_plot_refuses_several_panels_on_axes_outside_a_grid(made):
 
 
 def test_plot_names_the_kinds_it_can_draw():
-    with pytest.raises(InputError, match="'hazard'; there is one for: comparison, first_errors, pec"):
-        figures.plot(SimpleNamespace(kind="hazard"))
+    with pytest.raises(InputError, match="'map'; there is one for: at_risk, cif, comparison"):
+        figures.plot(SimpleNamespace(kind="map"))
 
 
 def test_a_frame_without_its_columns_is_refused_by_name(made):

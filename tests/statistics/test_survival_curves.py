@@ -7,6 +7,7 @@ from cohorts import REFERENCE, load, rollouts
 from hypothesis import given
 
 from survexec.rollouts import Rollouts
+from survexec.statistics.curve_intervals import precision
 from survexec.statistics.curves import curves
 from survexec.statistics.estimands import CURVES, STATES, incidence
 from survexec.statistics.resampling import influence
@@ -89,19 +90,25 @@ def test_clustered_loglog_limits_equal_r():
     assert compared == 2 * len(r)
 
 
-def test_the_error_of_nelson_aalen_is_binomial_and_below_aalens():
-    # sum d (n - d) / n^3 is right for tied depths; Aalen's sum d / n^2, which R prints, is the looser one
-    data = load("a_paired")
-    tally = count(data, by="method", depth=15)
-    error = (influence(tally, [CURVES["na"]]) ** 2).sum(axis=0)
+def test_the_error_of_nelson_aalen_is_aalens_the_looser_of_two():
+    # the jackknife's sum d (n - d) / n^3 is right for tied depths but adds nothing where all at risk err
+    tally = count(load("a_paired"), by="method", depth=15)
+    binomial = np.sqrt((influence(tally, [CURVES["na"]]) ** 2).sum(axis=0))
     d, n = tally.total["errors"], np.maximum(tally.total["at_risk"], 1)
-    assert error == pytest.approx(np.cumsum(d * (n - d) / n**3, axis=1), abs=1e-14)
-    aalen = np.cumsum(d / n**2, axis=1)
+    assert binomial == pytest.approx(np.sqrt(np.cumsum(d * (n - d) / n**3, axis=1)), abs=1e-14)
+    error = precision(CURVES["na"], tally).error
     r = KM_IN_R[KM_IN_R["dataset"] == "a_paired"]
     methods = tally.cells["method"].tolist()
-    ours = [aalen[methods.index(m), k] ** 0.5 for m, k in zip(r["method"], r["time"], strict=True)]
+    ours = [error[methods.index(m), k] for m, k in zip(r["method"], r["time"], strict=True)]
     assert ours == pytest.approx(r["na_se_aalen"].tolist(), abs=1e-14)
-    assert (aalen >= error).all()
+    assert (error >= binomial - 1e-15).all()
+
+
+def test_deep_depths_with_few_at_risk_do_not_widen_the_band_elsewhere(paired):
+    whole = curves(paired, by="method", kind="km", resamples=500).frame.query("k == 2").set_index("method")
+    cut = curves(paired, by="method", kind="km", resamples=500, max_depth=6).frame.query("k == 2").set_index("method")
+    widths = [(f["band_upper"] - f["band_lower"]) for f in (whole, cut)]
+    assert (widths[0] <= 1.25 * widths[1]).all()
 
 
 @pytest.mark.parametrize("name", DATASETS)

@@ -8,30 +8,45 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
+from survexec.display.figures.curve_differences import curve_difference
 from survexec.display.figures.decomposition import decomposition_bars
 from survexec.display.figures.first_errors import first_error_profile
 from survexec.display.figures.forest import forest
+from survexec.display.figures.hazard import hazard_by_depth
+from survexec.display.figures.incidence import incidence_stack
 from survexec.display.figures.pec import curve, pec_beside_eligible
 from survexec.display.figures.recovery import success_against_ter
+from survexec.display.figures.regression import regression_forest
 from survexec.display.figures.states import state_stacks
 from survexec.display.figures.swimmer import swimmer
 from survexec.errors import InputError
 
 __all__ = [
     "curve",
+    "curve_difference",
     "decomposition_bars",
     "first_error_profile",
     "forest",
+    "hazard_by_depth",
+    "incidence_stack",
     "pec_beside_eligible",
     "plot",
+    "regression_forest",
     "state_stacks",
     "success_against_ter",
     "swimmer",
 ]
 
-_ONE_PANEL: dict[str, Callable[..., Axes]] = {"pec": curve, "pec_elig": curve, "summary": success_against_ter}
+_ONE_PANEL: dict[str, Callable[..., Axes]] = {
+    **dict.fromkeys(("pec", "pec_elig", "km", "na", "at_risk"), curve),
+    "summary": success_against_ter,
+    "hazard_model": regression_forest,
+}
 _MANY_PANELS: dict[str, Callable[..., Figure]] = {
     "states": state_stacks,
+    "cif": incidence_stack,
+    "hazard": hazard_by_depth,
+    "curve_differences": curve_difference,
     "comparison": forest,
     "first_errors": first_error_profile,
 }
@@ -42,7 +57,7 @@ def plot(result: Any, ax: Axes | None = None) -> Axes | Figure | SubFigure:
 
     Parameters
     ----------
-    result : Summary, Curves, Comparison or FirstErrors
+    result : Result
         Anything with ``.kind``, ``.frame`` and ``.by``.
     ax : Axes, optional
         Where to draw. A figure of several panels takes the place that these axes have in their grid.

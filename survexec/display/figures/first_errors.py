@@ -73,7 +73,7 @@ def _profile(ax: Axes, rows: pd.DataFrame, fills: dict[str, style.Fill], last: i
             counts = table.loc[table[label] > 0, label].astype(float)
             ax.bar(counts.index, counts, bottom=below[counts.index], width=0.85, **fill.look)
             below = below.add(counts, fill_value=0.0)
-    first = ax.get_subplotspec().is_first_col()  # type: ignore[union-attr]
+    first = panels.leftmost(ax)
     at_risk = panels.first_of(rows, "at_risk")
     ticks = panels.depth_axis(ax, 1, last, rows["at_risk"])
     panels.at_risk_row(ax, ticks, at_risk, label="At risk" if first else "")

@@ -14,6 +14,7 @@ from matplotlib.ticker import MaxNLocator
 
 from survexec.display import style
 from survexec.display.figures import panels
+from survexec.display.wording import p_value
 from survexec.statistics.estimands import METRICS
 
 COLUMNS = ("metric", "a", "b", "difference", "lower", "upper", "p_adjusted", "n_pairs")
@@ -73,12 +74,12 @@ def forest(comparison: Any, metrics: Sequence[str] | None = None, figure: Figure
     figure = figure or style.new_figure(style.TWO_COLUMNS, top + height * math.ceil(len(chosen) / across))
     figure, axes = panels.grid(figure, len(chosen), height, across, gridspec_kw={"wspace": 0.06})
     texts = _texts(placed, f"a − b [{panels.level_of(comparison)}interval]")
-    widths = [_GAP + max(style.width_of(text, style.TINY) for text in [title, *texts[title]]) for title in texts]
+    widths = column_widths(texts)
     for place, (ax, metric) in enumerate(zip(axes, chosen, strict=True)):
         rows = placed[placed["metric"] == metric]
         _block(ax, rows, len(labels))
-        _columns(ax, rows["place"], texts.loc[rows.index], widths)
-        _row_labels(ax, labels if place % across == 0 else [])
+        text_columns(ax, rows["place"], texts.loc[rows.index], widths)
+        row_labels(ax, labels if place % across == 0 else [])
         ax.set_title(_title(metric), loc="left", fontweight="bold")
     if cells.shared:
         figure.suptitle(cells.shared)
@@ -142,13 +143,18 @@ def _texts(rows: pd.DataFrame, head: str) -> pd.DataFrame:
     def written(row: pd.Series) -> list[str]:
         digits = 2 if row["metric"] in _CALLS else 3
         at, low, high = (style.number(row[column], digits) for column in ("difference", "lower", "upper"))
-        return [f"{at} [{low}, {high}]", _p_value(row["p_adjusted"]), panels.count(row["n_pairs"])]
+        return [f"{at} [{low}, {high}]", p_value(row["p_adjusted"]), panels.count(row["n_pairs"])]
 
     texts = [written(row) for _, row in rows.iterrows()]
     return pd.DataFrame(texts, index=rows.index, columns=[head, "adj. p", "n"])
 
 
-def _columns(ax: Axes, places: pd.Series, texts: pd.DataFrame, widths: list[float]) -> None:
+def column_widths(texts: pd.DataFrame) -> list[float]:
+    """How wide each column of texts is with its heading and the gap before it, in points."""
+    return [_GAP + max(style.width_of(text, style.TINY) for text in [title, *texts[title]]) for title in texts]
+
+
+def text_columns(ax: Axes, places: pd.Series, texts: pd.DataFrame, widths: list[float]) -> None:
     """Write the texts to the right of a block, each column flush right."""
     look = {"ha": "right", "fontsize": style.TINY}
     for title, right in zip(map(str, texts), np.cumsum(widths), strict=True):
@@ -158,11 +164,7 @@ def _columns(ax: Axes, places: pd.Series, texts: pd.DataFrame, widths: list[floa
         panels.beside(ax, title, (1, 1), (right, 4), ax.transAxes, color=style.GREY, va="bottom", **look)
 
 
-def _p_value(value: float) -> str:
-    return "<0.001" if value < 0.001 else style.number(value)
-
-
-def _row_labels(ax: Axes, labels: list[tuple[str, bool]]) -> None:
+def row_labels(ax: Axes, labels: list[tuple[str, bool]]) -> None:
     """Write what each row compares, to the left of a block."""
     for place, (label, heading) in enumerate(labels):
         look = {"ha": "right", "va": "center", "fontsize": style.SMALL, "weight": "bold" if heading else None}

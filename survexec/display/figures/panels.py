@@ -13,6 +13,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.text import Annotation
 from matplotlib.transforms import Affine2D, ScaledTranslation, Transform
 
@@ -21,6 +22,8 @@ from survexec.errors import InputError
 from survexec.protocol.trajectory import UNKNOWN
 
 DEPTH = "Depth k (tool calls)"
+# Shares of fewer rollouts than this jump between 0 and 1 and hide the rest of the panel.
+FEWEST = 5
 _ROW_TOP, _ROW_STEP = 28.0, 9.0
 
 
@@ -162,6 +165,12 @@ def width_of(ax: Axes) -> float:
     return max(0.93 * (_points(ax.figure.bbox.width, ax) - 45) / across, 40.0)
 
 
+def leftmost(ax: Axes) -> bool:
+    """Whether a panel stands at the left, where labels are written for its whole row."""
+    place = ax.get_subplotspec()
+    return place is None or place.is_first_col()
+
+
 def legend(figure: Figure | SubFigure, handles: Sequence[Artist], title: str = "") -> None:
     """Put one legend above all panels, under what they have in common, in as many columns as have room."""
     room = _points(figure.bbox.width, figure)
@@ -253,7 +262,7 @@ def at_risk_row(
     line : Line2D, optional
         A line of the panel: its look is repeated to the left of the numbers, to say whose they are.
     label : str
-        What the numbers are, written to the left of the first row, or above the lines where there are any.
+        What the numbers are, written to the left of the row, or above the lines where there are any.
     """
     down = -(_ROW_TOP + _ROW_STEP * row)
     look = {"va": "center", "fontsize": style.TINY}
@@ -268,9 +277,43 @@ def at_risk_row(
         sample.update_from(line)
         sample.set(transform=points, clip_on=False, markevery=[1])
         ax.add_artist(sample)
-    if label and row == 0:
+    if label and (row == 0 or line is None):
         height = down if line is None else _ROW_STEP - _ROW_TOP
         beside(ax, label, (0, 0), (-9, height), ax.transAxes, ha="right", **look)
+
+
+def ribbons(ax: Axes, rows: pd.DataFrame, color: str, faint: float = 1.0) -> None:
+    """Draw the pale ribbon of the simultaneous band and on it that of the pointwise interval.
+
+    Parameters
+    ----------
+    ax : Axes
+        The panel.
+    rows : DataFrame
+        Of one curve in order of depth: ``k``, ``lower``, ``upper``, ``band_lower``, ``band_upper``.
+    color : str
+        That of the curve.
+    faint : float
+        Below 1 where many ribbons lie on one another.
+    """
+    # each depth fills its column, also the last before a gap, as the line does
+    columns = rows.iloc[np.repeat(np.arange(len(rows)), 2)]
+    depths = np.clip(columns["k"].to_numpy(float) + np.tile([-0.5, 0.5], len(rows)), *span(rows))
+    for low, high, alpha in (("band_lower", "band_upper", 0.09), ("lower", "upper", 0.2)):
+        edges = columns[low].astype(float), columns[high].astype(float)
+        ax.fill_between(depths, *edges, color=color, linewidth=0, alpha=alpha * faint)
+
+
+def ribbon_key(data: Any, frame: pd.DataFrame) -> list[Patch]:
+    """Explain the two ribbons, where there are any."""
+    level = level_of(data)
+    named = {"lower": f"{level}pointwise interval", "band_lower": f"{level}simultaneous band"}
+    shades = {"lower": 0.35, "band_lower": 0.14}
+    return [
+        Patch(facecolor=style.INK, alpha=shades[column], linewidth=0, label=label)
+        for column, label in named.items()
+        if frame[column].notna().any()
+    ]
 
 
 def beside(

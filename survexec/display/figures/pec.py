@@ -1,4 +1,4 @@
-"""Prefix executability over depth, with intervals, bands and numbers at risk."""
+"""One curve a cell over depth, with intervals, bands and numbers at risk: PEC, Kaplan-Meier, Nelson-Aalen."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 
 from survexec.display import style
 from survexec.display.figures import panels
 
-# Shares of fewer rollouts than this jump between 0 and 1 and hide the rest of the panel.
-FEWEST_ELIGIBLE = 5
 COLUMNS = ("k", "estimate", "lower", "upper", "band_lower", "band_upper", "at_risk")
 TITLES = {
     "pec": "PEC(k): of all rollouts",
-    "pec_elig": f"PEC_elig(k): of rollouts with T ≥ k, if {FEWEST_ELIGIBLE} or more",
+    "pec_elig": f"PEC_elig(k): of rollouts with T ≥ k, if {panels.FEWEST} or more",
+    "km": "Kaplan-Meier: had every rollout gone on",
+    "na": "Nelson-Aalen: had every rollout gone on",
+    "at_risk": "About to make call k, without an error so far",
 }
 LABEL = "Share without an error"
+# What is no share, and so has no end at 1.
+AMOUNTS = {"na": "Cumulative hazard", "at_risk": "Rollouts at risk"}
 
 
 @style.styled
@@ -31,12 +33,15 @@ def curve(curves: Any, ax: Axes | None = None) -> Axes:
     Reading: a marker at depth k is the estimate; the line steps half-way between depths because calls are
     counted. Dark ribbon: pointwise interval. Pale ribbon: simultaneous band, which covers the whole curve at
     once. PEC falls when rollouts fail and also when they finish: read it beside PEC_elig or the state stack.
+    Kaplan-Meier falls only when they fail: who finished or was cut counts as able to go on, and leaves the
+    numbers at risk. Nelson-Aalen adds up the hazards instead: 0.5 at k means half an error to be expected by
+    then. A line ends where nobody is left at risk.
 
     Parameters
     ----------
     curves : Curves or DataFrame
-        Kind "pec" or "pec_elig": cell columns, ``k``, ``estimate``, ``lower``, ``upper``, ``band_lower``,
-        ``band_upper``, ``at_risk``.
+        Kind "pec", "pec_elig", "km", "na" or "at_risk": cell columns, ``k``, ``estimate``, ``lower``, ``upper``,
+        ``band_lower``, ``band_upper``, ``at_risk``.
     ax : Axes, optional
         Where to draw; a new figure of one column's width otherwise.
 
@@ -64,7 +69,7 @@ def curve(curves: Any, ax: Axes | None = None) -> Axes:
     looks = {key: style.stroke(index) for index, (key, _) in enumerate(cells.parts)}
     _lines(ax, cells, looks, kind)
     panels.head(ax, TITLES.get(kind, ""))
-    panels.legend(ax.figure, [*_key(looks), *_ribbons(curves, frame)], cells.shared)
+    panels.legend(ax.figure, [*_key(looks), *panels.ribbon_key(curves, frame)], cells.shared)
     return ax
 
 
@@ -114,7 +119,7 @@ def pec_beside_eligible(pec: Any, pec_elig: Any, figure: Figure | None = None) -
     blocks = [{panels.name(key): rows for key, rows in panels.cut(side, outer).parts} for side, _ in sides]
     figure, axes = panels.grid(figure, 2 * len(blocks[0]), 2.0 + 0.125 * len(looks), across=2, sharey=True)
     for place, block in enumerate(blocks[0]):
-        for column, (kind, side) in enumerate(zip(TITLES, blocks, strict=True)):
+        for column, (kind, side) in enumerate(zip(("pec", "pec_elig"), blocks, strict=True)):
             ax = axes[2 * place + column]
             if block not in side:
                 panels.say(ax, f"No {kind} here")
@@ -122,7 +127,7 @@ def pec_beside_eligible(pec: Any, pec_elig: Any, figure: Figure | None = None) -
             _lines(ax, panels.cut(side[block], inner), looks, kind)
             panels.head(ax, "\n".join([block] * bool(outer) + [TITLES[kind]]))
             ax.set_ylabel("" if column else LABEL)
-    panels.legend(figure, [*_key(looks), *_ribbons(pec, sides[0][0])], whole.shared)
+    panels.legend(figure, [*_key(looks), *panels.ribbon_key(pec, sides[0][0])], whole.shared)
     return figure
 
 
@@ -130,21 +135,9 @@ def _eligible(frame: pd.DataFrame) -> pd.DataFrame:
     """PEC_elig with its own denominator as the numbers below, drawn only where that is not tiny."""
     if "denominator" not in frame.columns:
         return frame
-    drawn = frame["denominator"] >= FEWEST_ELIGIBLE
+    drawn = frame["denominator"] >= panels.FEWEST
     shares = ["estimate", "lower", "upper", "band_lower", "band_upper"]
     return frame.assign(at_risk=frame["denominator"], **{name: frame[name].where(drawn) for name in shares})
-
-
-def _ribbons(data: Any, frame: pd.DataFrame) -> list[Patch]:
-    """Explain the two ribbons, where there are any."""
-    level = panels.level_of(data)
-    named = {"lower": f"{level}pointwise interval", "band_lower": f"{level}simultaneous band"}
-    shades = {"lower": 0.35, "band_lower": 0.14}
-    return [
-        Patch(facecolor=style.INK, alpha=shades[column], linewidth=0, label=label)
-        for column, label in named.items()
-        if frame[column].notna().any()
-    ]
 
 
 def _key(looks: dict[tuple[Any, ...], style.Stroke]) -> list[Line2D]:
@@ -162,7 +155,10 @@ def _look(look: style.Stroke) -> dict[str, Any]:
 def _lines(ax: Axes, cells: panels.Cells, looks: dict[tuple[Any, ...], style.Stroke], kind: str) -> None:
     """Draw the cells of one panel and their rows of numbers; many cells get fainter ribbons."""
     frame = pd.concat([rows for _, rows in cells.parts])
-    panels.share_axis(ax, LABEL)
+    if kind in AMOUNTS:
+        _amount_axis(ax, frame, AMOUNTS[kind])
+    else:
+        panels.share_axis(ax, LABEL)
     ticks = panels.depth_axis(ax, *panels.span(frame), frame["at_risk"])
     faint = 0.5 if len(cells) > 6 else 1.0
     for row, (key, rows) in enumerate(cells.parts):
@@ -178,8 +174,15 @@ def _lines(ax: Axes, cells: panels.Cells, looks: dict[tuple[Any, ...], style.Str
             zorder=3,
             **_look(look),
         )
-        for low, high, alpha in (("band_lower", "band_upper", 0.09), ("lower", "upper", 0.2)):
-            ribbon = rows[low].astype(float), rows[high].astype(float)
-            ax.fill_between(depths, *ribbon, step="mid", color=look.color, linewidth=0, alpha=alpha * faint)
+        panels.ribbons(ax, rows, look.color, faint)
         label = "Eligible" if kind == "pec_elig" else "At risk"
         panels.at_risk_row(ax, ticks, panels.first_of(rows, "at_risk"), row, line, label)
+
+
+def _amount_axis(ax: Axes, frame: pd.DataFrame, label: str) -> None:
+    """Set a vertical axis from 0 with room for the limits, unless they would press the lines to the floor."""
+    limits = frame[["estimate", "upper", "band_upper"]].astype(float).max()
+    top = min(limits.max(), 2.5 * limits["estimate"])
+    ax.set_ylim(0, 1.04 * top if top > 0 else 1)
+    ax.set_ylabel(label)
+    panels.dress(ax)

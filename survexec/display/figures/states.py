@@ -17,13 +17,14 @@ COLUMNS = ("state", "k", "estimate", "at_risk")
 
 @style.styled
 def state_stacks(curves: Any, figure: Figure | None = None) -> Figure:
-    """Draw the state stack of each cell: running clean, finished clean, cut by a limit, errored.
+    """Draw the state stack of each cell: running clean, finished clean, errored.
 
     Reading: at depth k a vertical cut through a panel splits all its rollouts. Pale blue: still calling,
-    with no error so far; its upper edge is PEC(k). Blue: stopped by itself before call k without an error.
-    Grey dots: cut by a limit before call k without an error. Orange-red hatched, from the top down: made its
-    first error within the first k calls. A wide blue area says that PEC falls because rollouts end, not
-    because they fail. The numbers under a tick are the rollouts about to make that call.
+    with no error so far; where no limit cut a rollout its upper edge is PEC(k). Blue: stopped by itself before
+    call k without an error. Orange-red hatched, from the top down: made its first error within the first k
+    calls. A wide blue area says that PEC falls because rollouts end, not because they fail. Rollouts that a
+    limit cut are censored: they count on in the proportions of those who went on. The numbers under a tick
+    are the rollouts about to make that call.
 
     Parameters
     ----------
@@ -53,28 +54,36 @@ def state_stacks(curves: Any, figure: Figure | None = None) -> Figure:
     if not len(cells):
         panels.say(axes[0], "No rollouts to draw")
         return figure
-    present = frame.loc[frame["estimate"] > 0, "state"].unique()
-    shown = [state for state in style.STATES if state != "truncated" or state in present]
     for ax, (name, rows) in zip(axes, cells, strict=True):
-        _stack(ax, rows, shown)
+        stack(ax, rows.pivot(index="k", columns="state", values="estimate"), style.STATES)
         panels.head(ax, name)
-        first = ax.get_subplotspec().is_first_col()  # type: ignore[union-attr]
+        first = panels.leftmost(ax)
         panels.share_axis(ax, "Share of rollouts" if first else "")
         ticks = panels.depth_axis(ax, *panels.span(rows), rows["at_risk"])
         panels.at_risk_row(ax, ticks, panels.first_of(rows, "at_risk"), label="At risk" if first else "")
-    panels.legend(figure, [style.STATES[state].handle for state in reversed(shown)], cells.shared)
+    panels.legend(figure, [fill.handle for fill in reversed(style.STATES.values())], cells.shared)
     return figure
 
 
-def _stack(ax: Axes, rows: pd.DataFrame, shown: list[str]) -> None:
-    """Fill one panel; each depth takes the whole column from k - 1/2 to k + 1/2."""
-    table = rows.pivot(index="k", columns="state", values="estimate").sort_index()
+def stack(ax: Axes, shares: pd.DataFrame, fills: dict[str, style.Fill]) -> None:
+    """Pile shares up from 0; each depth takes the whole column from k - 1/2 to k + 1/2.
+
+    Parameters
+    ----------
+    ax : Axes
+        The panel.
+    shares : DataFrame
+        One row a depth, one column a part; a depth without values stays blank.
+    fills : dict of str to Fill
+        The parts from the bottom to the top.
+    """
+    table = shares.sort_index().reindex(columns=list(fills)).astype(float).fillna(0)
     depths = table.index.to_numpy(dtype=float)
     edges = np.concatenate([[depths[0] - 0.5], depths, [depths[-1] + 0.5]])
     below = np.zeros(len(edges))
-    for state in shown:
-        share = table[state].fillna(0).to_numpy(dtype=float) if state in table else np.zeros(len(depths))
+    for part, fill in fills.items():
+        share = table[part].to_numpy()
         above = below + np.concatenate([share[:1], share, share[-1:]])
-        ax.fill_between(edges, below, above, step="mid", **style.STATES[state].look)
+        ax.fill_between(edges, below, above, step="mid", **fill.look)
         ax.plot(edges, above, drawstyle="steps-mid", color="white", linewidth=0.7)
         below = above

@@ -1,0 +1,96 @@
+"""How tables and figures write numbers, cells and captions: rounded and named as a paper would."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import pandas as pd
+
+from survexec.checks import UNKNOWN
+from survexec.display.markup import Cell, Row
+
+DASH: Final = "–"
+AT_RISK: Final = "At risk: about to make call k without an earlier error."
+UNDEFINED: Final = "undefined (0/0); the notes say why"
+# Where half of the intervals are narrower than this, two decimals are too few.
+_NARROW: Final = 0.05
+
+
+def number(value: float, digits: int) -> str:
+    """A number at fixed digits with a true minus sign; a dash where it is undefined."""
+    return DASH if pd.isna(value) else f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
+
+
+def p_value(value: float) -> str:
+    """A p-value as a paper prints it."""
+    return "<0.001" if value < 0.001 else number(value, 3)
+
+
+def ratio(value: float) -> str:
+    """A ratio of hazards or odds to about two figures; one beyond 1000 to either side is only bounded.
+
+    Parameters
+    ----------
+    value : float
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> [ratio(value) for value in (0.0001, 0.078, 1.1687, 28.48, 411.0, float("inf"))]
+    ['<0.001', '0.078', '1.17', '28.5', '411', '>1000']
+    """
+    if value < 0.001 or value > 1000:
+        return "<0.001" if value < 0.001 else ">1000"
+    return number(value, 3 if value < 0.1 else 2 if value < 10 else 1 if value < 100 else 0)
+
+
+def estimate(row: Any, digits: int, name: str = "estimate") -> Cell:
+    """A number with its interval, where it has one."""
+    bounds = [number(getattr(row, side), digits) for side in ("lower", "upper")]
+    return Cell(number(getattr(row, name), digits), "" if DASH in bounds else f"[{bounds[0]}, {bounds[1]}]")
+
+
+def split_by(frame: pd.DataFrame, by: Sequence[str]) -> tuple[list[str], str]:
+    """Cell columns that vary, and the values all cells share, in words; what nobody knows is left out."""
+    varying = [name for name in by if frame[name].nunique() > 1]
+    shared = [str(frame[name].iloc[0]) for name in by if name not in varying and len(frame)]
+    return varying, ", ".join(value for value in shared if value != UNKNOWN)
+
+
+def groups(frame: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
+    """Rows of each cell, in order of appearance."""
+    return iter(frame.groupby(list(by), sort=False)) if by else iter([((), frame)])
+
+
+def pair_name(key: Sequence[Any], counted: str = "") -> str:
+    """Values of the columns a pair shares, then its two sides; no b: all sides at once."""
+    *place, a, b = map(str, key)
+    sides = [f"a = {a}", f"b = {b}"] if b else ["all at once"]
+    return ", ".join([*place, *sides]) + (f" ({counted})" if counted else "")
+
+
+def title(varying: Sequence[str]) -> str:
+    """Cell columns as one heading."""
+    return " / ".join(name.capitalize() for name in varying)
+
+
+def digits_of(frame: pd.DataFrame) -> int:
+    """Decimals of shares: two, or three where the intervals are too narrow for two."""
+    width = frame["upper"] - frame["lower"]
+    return 3 if width[width > 0].median() < _NARROW else 2
+
+
+def caption(what: str, result: Any, shared: str = "", bounded: bool = True) -> str:
+    """What a table shows, where, under which rule, and the level of its intervals where it has any."""
+    rule = f"{result.made['rule']} rule"
+    level = f"{100 * result.made['level']:g}% intervals" if bounded and "level" in result.made else ""
+    return f"{what}{': ' + shared if shared else ''} ({', '.join(filter(None, [rule, level]))})."
+
+
+def dash(rows: Sequence[Row], meaning: str) -> str:
+    """A word on the dash, where there is one."""
+    return f" {DASH}: {meaning}." if any(cell.text == DASH for row in rows for cell in row.cells) else ""
