@@ -86,7 +86,7 @@ def clean_depths(
     >>> import survexec as sx
     >>> frame = sx.clean_depths(sx.datasets.load_tau_retail_methods(), by="method", tau=5).frame
     >>> round(float(frame.loc[0, "estimate"]), 4)
-    4.4771
+    4.5293
     """
     by, level = checked_by(by), checked_level(level)
     tally = count(rollouts, by, depth=int(rollouts.frame["length"].max()) if len(rollouts) else 0)
@@ -255,7 +255,7 @@ def crossing(curve: np.ndarray, height: float, events: np.ndarray) -> float:
     if np.isnan(first) or abs(curve[int(first)] - height) > 1e-12:
         return first
     later = np.flatnonzero(events[int(first) + 1 :])
-    return first if not len(later) else (2 * first + 1 + later[0]) / 2
+    return first if not len(later) else float(2 * first + 1 + later[0]) / 2
 
 
 def _first_below(curve: np.ndarray, height: float) -> float:
