@@ -2,12 +2,11 @@
 
 from itertools import combinations
 from types import SimpleNamespace
-from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.axes import Axes
+from looking import misplaced, texts, whole
 from matplotlib.text import Text
 
 import survexec as sx
@@ -51,24 +50,6 @@ def results():
     return results_of(cohort())
 
 
-def whole(drawn):
-    return drawn.figure if isinstance(drawn, Axes) else drawn
-
-
-def texts(figure):
-    """Draw a figure as for print; give each text that was really drawn, with its box in pixels."""
-    figure.set_dpi(300)
-    seen, draw = [], Text.draw
-
-    def noted(self, renderer):
-        seen.append(self)
-        draw(self, renderer)
-
-    with patch.object(Text, "draw", noted):
-        figure.draw_without_rendering()
-    return [(text, Text.get_window_extent(text)) for text in seen if text.get_visible() and text.get_text().strip()]
-
-
 @pytest.fixture(scope="module")
 def drawn(results):
     """Each figure once; `boxes` of it are the texts that drawing it put on the page."""
@@ -83,14 +64,8 @@ EVERY = [*KINDS, "curve_differences", "hazard_model"]
 
 @pytest.mark.parametrize("kind", EVERY)
 def test_no_text_leaves_the_figure_or_covers_another(drawn, kind):
-    page, boxes = drawn[kind].bbox, drawn[kind].boxes
-    outside = [
-        text.get_text() for text, box in boxes if box.x0 < 0 or box.y0 < 0 or box.x1 > page.x1 or box.y1 > page.y1
-    ]
-    covered = [(a.get_text(), b.get_text()) for (a, x), (b, y) in combinations(boxes, 2) if x.overlaps(y)]
-    assert len(boxes) > 5
-    assert outside == []
-    assert covered == []
+    assert len(drawn[kind].boxes) > 5
+    assert misplaced(drawn[kind]) == ([], [])
 
 
 @pytest.mark.parametrize("kind", EVERY)
