@@ -337,6 +337,27 @@ def _fonts_without_layout() -> Iterator[None]:
 
 
 @styled
+def settle(figure: Figure) -> None:
+    """Find the layout of a finished figure and keep it, so that saving in several formats does not find it again.
+
+    Parameters
+    ----------
+    figure : Figure
+
+    Examples
+    --------
+    >>> figure = new_figure(ONE_COLUMN, 2)
+    >>> settle(figure)
+    >>> type(figure.get_layout_engine()).__name__
+    'PlaceHolderLayoutEngine'
+    """
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+        figure.set_layout_engine("none")
+
+
+@styled
 def save(figure: Figure | Axes, stem: str | Path, formats: Iterable[str] = ("pdf", "png")) -> tuple[Path, ...]:
     """Write a figure at its own size: PDF with embedded TrueType fonts, PNG at 300 dots an inch.
 

@@ -152,8 +152,7 @@ def draw(names: Iterable[str], done: Any, folder: Path) -> set[str]:
                 continue
             mine.add(name)
             figure = known[name].draw(figures, done).figure
-            style.styled(figure.draw_without_rendering)()
-            figure.set_layout_engine("none")  # found once, not again for each format
+            style.settle(figure)  # the layout is found once, not again for each format
             style.save(figure, folder / name)
     finally:
         if collecting:
