@@ -346,7 +346,7 @@ def settle(figure: Figure) -> None:
 
     Examples
     --------
-    >>> figure = new_figure(ONE_COLUMN, 2)
+    >>> figure = new_axes(ONE_COLUMN, 2).figure
     >>> settle(figure)
     >>> type(figure.get_layout_engine()).__name__
     'PlaceHolderLayoutEngine'
