@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-import narwhals.stable.v1 as nw
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -63,8 +62,11 @@ class Rollouts:
         ledger: pd.DataFrame | None = None,
         rule: Rule | str = Rule.STRICT,
     ) -> None:
-        table = nw.from_native(frame, eager_only=True).to_pandas()
-        conformed, faults = conform(table)
+        if not isinstance(frame, pd.DataFrame):
+            import narwhals.stable.v1 as nw  # most frames are pandas' own, and loading it takes time
+
+            frame = nw.from_native(frame, eager_only=True).to_pandas()
+        conformed, faults = conform(frame)
         faults += faults_in(conformed)
         if faults:
             raise RolloutsError([fault.text for fault in sorted(faults)])

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from survexec.checks import CLASSES
 from survexec.display.markup import Cell, Grid, Row
 from survexec.display.wording import (
     AT_RISK,
@@ -22,6 +21,7 @@ from survexec.display.wording import (
     split_by,
     title,
 )
+from survexec.protocol.trajectory import ErrorClass
 from survexec.statistics.estimands import STATES
 
 _WHAT: Final = {
@@ -37,7 +37,11 @@ _OF: Final = {
 }  # fmt: skip
 _DEFAULTS: Final = {"km": "loglog", "cif": "loglog"}
 _INTERVALS: Final = {"wilson": "Wilson", "plain": "plain", "log": "log", "loglog": "log-log"}
-_CAUSES: Final = {"error": "Errored", **{name: name.capitalize() for name in CLASSES}, "finish": "Finished clean"}
+_CAUSES: Final = {
+    "error": "Errored",
+    **{name: name.capitalize() for name in map(str, ErrorClass)},
+    "finish": "Finished clean",
+}
 _ENDED: Final = "nobody is left at risk"
 _UNDEFINED: Final = {"pec": UNDEFINED, "pec_elig": UNDEFINED, "km": _ENDED, "na": _ENDED, "hazard": _ENDED}
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import pandas as pd
 
-from survexec.checks import UNKNOWN
 from survexec.display.markup import Cell, Row
+from survexec.protocol.trajectory import UNKNOWN
 
 DASH: Final = "–"
 AT_RISK: Final = "At risk: about to make call k without an earlier error."

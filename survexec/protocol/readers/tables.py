@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any
 
-import narwhals as nw
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -111,6 +110,8 @@ def read_table(frame: Any, *, columns: Mapping[str, str] | None = None, source: 
     0       1       4    5  completed    1
     1       2       6    2  completed    2
     """
+    import narwhals as nw  # files need none of it, and loading it takes time
+
     check_names(columns or {})
     try:
         known = nw.from_native(frame)
