@@ -57,9 +57,13 @@ class Comparison(Result):
     ----------
     pairs : tuple of Compared
         With their replicates, so that another level or method needs no new draws.
+    refused, told : tuple of str
+        The notes that hold at any level: pairs without common tasks, and what the ledger tells.
     """
 
     pairs: tuple[Compared, ...] = field(repr=False)
+    refused: tuple[str, ...] = field(repr=False)
+    told: tuple[str, ...] = field(repr=False)
     kind: ClassVar[str] = "comparison"
 
     def with_interval(self, level: float | None = None, interval: str | None = None) -> Comparison:
@@ -148,9 +152,8 @@ def compare(
     made = {
         "between": between, "within": within, "baseline": baseline, "metrics": names, "level": level,
         "interval": interval, "resamples": resamples, "seed": seed, "rule": str(rollouts.rule), "unit": "task",
-        "refused": refused, "told": rollouts.notes,
     }  # fmt: skip
-    empty = Comparison(pd.DataFrame(), within, (), made, rollouts.ledger, compared)
+    empty = Comparison(pd.DataFrame(), within, (), made, rollouts.ledger, compared, refused, rollouts.notes)
     return _compared(empty, level, interval)
 
 
@@ -174,7 +177,7 @@ def _compared(result: Comparison, level: float, interval: str | None) -> Compari
     """Fill the frame and the notes of a comparison from its pairs."""
     if interval is not None and interval not in INTERVALS:
         raise InputError(f"interval = {interval!r}; it must be one of {', '.join(INTERVALS)}")
-    rows, notes = [], list(result.made["refused"])
+    rows, notes = [], list(result.refused)
     for compared in result.pairs:
         notes += compared.pair.notes
         for name in result.made["metrics"]:
@@ -191,7 +194,7 @@ def _compared(result: Comparison, level: float, interval: str | None) -> Compari
             f"pair{'s' if len(result.pairs) != 1 else ''}"
         )
     made = {**result.made, "level": level, "interval": interval}
-    return replace(result, frame=frame, notes=tuple(notes) + result.made["told"], made=made)
+    return replace(result, frame=frame, notes=tuple(notes) + result.told, made=made)
 
 
 def _row(compared: Compared, metric: Metric, level: float, interval: str | None) -> tuple[dict[str, Any], list[str]]:
