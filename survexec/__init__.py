@@ -24,18 +24,25 @@ _HOMES = {
     "summarize": "survexec.statistics.summary",
     "curves": "survexec.statistics.curves",
     "first_errors": "survexec.statistics.curves",
+    "attribute": "survexec.statistics.attribution",
     "compare": "survexec.statistics.comparison",
     "curve_differences": "survexec.statistics.curve_differences",
     "clean_depths": "survexec.statistics.depths",
     "depth_differences": "survexec.statistics.depths",
     "hazard_model": "survexec.statistics.hazards",
+    "heterogeneity": "survexec.statistics.heterogeneity",
+    "pass_at": "survexec.statistics.pass_rates",
+    "rank": "survexec.statistics.ranks",
     "report": "survexec.display.report",
+    "sample_tasks": "survexec.protocol.sampling",
     "survival_tests": "survexec.statistics.survival_tests",
+    "trial_variance": "survexec.statistics.trials",
 }
 _MODULES = ("datasets", "errors")
 __all__ = [
     "Rollouts",
     "__version__",
+    "attribute",
     "clean_depths",
     "compare",
     "curve_differences",
@@ -45,24 +52,35 @@ __all__ = [
     "errors",
     "first_errors",
     "hazard_model",
+    "heterogeneity",
+    "pass_at",
+    "rank",
     "read",
     "report",
+    "sample_tasks",
     "summarize",
     "survival_tests",
+    "trial_variance",
 ]
 
 if TYPE_CHECKING:
     from survexec import datasets, errors
     from survexec.display.report import report
+    from survexec.protocol.sampling import sample_tasks
     from survexec.reading import read
     from survexec.rollouts import Rollouts
+    from survexec.statistics.attribution import attribute
     from survexec.statistics.comparison import compare
     from survexec.statistics.curve_differences import curve_differences
     from survexec.statistics.curves import curves, first_errors
     from survexec.statistics.depths import clean_depths, depth_differences
     from survexec.statistics.hazards import hazard_model
+    from survexec.statistics.heterogeneity import heterogeneity
+    from survexec.statistics.pass_rates import pass_at
+    from survexec.statistics.ranks import rank
     from survexec.statistics.summary import summarize
     from survexec.statistics.survival_tests import survival_tests
+    from survexec.statistics.trials import trial_variance
 
 
 def __getattr__(name: str) -> Any:

@@ -30,7 +30,7 @@ def test_the_bootstrap_benchmark_does_the_same_work_on_both_sides(benchmark_modu
 
 
 def test_the_coverage_benchmark_counts_what_bands_hold(benchmark_module):
-    bench = benchmark_module("coverage")
+    bench = benchmark_module("coverage_curves")
     setting = bench.SETTINGS["moderate errors"]
     tally = bench.simulate(np.random.default_rng(0), 40, 2, **setting)
     judged = np.ones(bench.DEPTH + 1, bool)
@@ -39,3 +39,35 @@ def test_the_coverage_benchmark_counts_what_bands_hold(benchmark_module):
     assert (bench.one_run(tally, own, judged, seed=1) == 1).all()
     far = {name: 1 - curve for name, curve in own.items()}
     assert bench.one_run(tally, far, judged, seed=1)[:, 1:].sum() == 0
+
+
+def test_the_coverage_of_numbers_is_counted_by_quantity(benchmark_module, monkeypatch):
+    bench = benchmark_module("coverage")
+    monkeypatch.setattr(bench, "RESAMPLES", 200)
+    setting = bench.SETTINGS["moderate errors"]
+    monkeypatch.setattr(bench, "truth", lambda setting: np.full(len(bench.QUANTITIES), 1e9))
+    counted = bench.some_runs(range(2), setting, 40, 2)
+    assert counted.shape == (len(bench.QUANTITIES), 2)
+    assert (counted[:, 0] == 0).all()
+    assert (counted[:, 1] == 2).all()
+
+
+def test_the_truth_of_the_coverage_benchmark_adds_up(benchmark_module, monkeypatch):
+    bench = benchmark_module("coverage")
+    monkeypatch.setattr(
+        bench, "whole_population",
+        lambda setting: bench.simulate(np.random.default_rng(0), 2000, 1, setting).total,
+    )  # fmt: skip
+    true = dict(zip(bench.QUANTITIES, bench.truth(bench.SETTINGS["few errors"]), strict=True))
+    assert true["total, attribution"] == pytest.approx(true["success, difference"])
+    parts = [true[f"{name}, attribution"] for name in ("ter", "clean_success", "rr")]
+    assert sum(parts) == pytest.approx(true["total, attribution"])
+
+
+def test_the_size_benchmark_rejects_what_differs(benchmark_module, monkeypatch):
+    bench = benchmark_module("size")
+    monkeypatch.setattr(bench, "RESAMPLES", 200)
+    apart = bench.Setting((-1.0, -4.0, -4.0), success=(-2.0, 2.0, 2.0))
+    counted = bench.some_runs(range(2), apart, 120, 1)
+    rejected = dict(zip(bench.TESTS, counted[:, 0], strict=True))
+    assert all(rejected[name] == 2 for name in bench.TESTS if not name.endswith(", rr"))

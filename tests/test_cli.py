@@ -11,8 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import survexec as sx
-from survexec import cli
-from survexec.cli import app
+from survexec.cli import app, options
 from survexec.statistics.curves import BANDS, INTERVALS, KINDS
 
 GOOD = "task_id,method,length,fed,success\na,x,3,1,1\nb,x,3,4,1\nc,x,2,2,0\na,y,3,4,0\nb,y,2,3,1\nc,y,5,6,1\n"
@@ -76,7 +75,7 @@ def test_curves_and_compare_write_latex_into_a_file(place):
     assert pd.read_csv(io.StringIO(done.stdout))[["metric", "a", "b"]].values.tolist() == [["ter", "y", "x"]]
 
 
-@pytest.mark.parametrize("kind", list(cli.Kind))
+@pytest.mark.parametrize("kind", list(options.Kind))
 def test_every_kind_of_curve_has_a_table(place, kind):
     done = run("curves", "good.csv", "--kind", kind, *QUICK)
     assert done.exit_code == 0, done.output
@@ -93,7 +92,7 @@ def test_curves_take_class_interval_and_band(place):
 
 
 def test_the_choices_for_curves_are_those_of_the_analysis():
-    assert [set(cli.Kind), set(cli.Interval), set(cli.Band)] == [set(KINDS), set(INTERVALS), set(BANDS)]
+    assert [set(options.Kind), set(options.Interval), set(options.Band)] == [set(KINDS), set(INTERVALS), set(BANDS)]
 
 
 def test_score_writes_a_table_that_the_other_commands_read(place):

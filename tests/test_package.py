@@ -26,14 +26,16 @@ FLOORS = [
 ]
 # Within statistics and protocol too.
 STATISTICS = [
-    ["results", "tally", "proportions", "paired_tests", "rank_tests", "design"],
-    ["estimands", "resampling"],
-    ["intervals", "pairing"],
-    ["summary", "curve_intervals", "discrete", "cox"],
-    ["curves", "comparison", "fine_gray"],
-    ["curve_differences", "depths", "survival_tests", "hazards"],
+    ["results", "tally", "proportions", "tested", "multiplicity", "rank_tests", "design"],
+    ["estimands", "resampling", "randomization"],
+    ["paired_tests", "intervals", "pairing"],
+    ["summary", "curve_intervals", "discrete", "cox", "pooling"],
+    ["metric_tests", "difference_intervals"],
+    ["effects", "families", "stratum_split"],
+    ["curves", "comparison", "fine_gray", "attribution", "trials", "pass_rates"],
+    ["curve_differences", "depths", "survival_tests", "hazards", "ranks", "heterogeneity"],
 ]
-PROTOCOL = [["trajectory"], ["readers", "catalogues"], ["checker"]]
+PROTOCOL = [["trajectory", "sampling"], ["readers", "catalogues"], ["checker"]]
 
 
 def imported(path: Path) -> set[str]:

@@ -7,47 +7,33 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-import pandas as pd
-
 from survexec.checks import CLASSES
-from survexec.display import curve_tables, survival_tables
+from survexec.display import (
+    attribution_tables,
+    comparison_tables,
+    curve_tables,
+    heterogeneity_tables,
+    survival_tables,
+    trial_tables,
+)
 from survexec.display.markup import Cell, Grid, Row, html_table, latex, markdown
 from survexec.display.wording import (
     AT_RISK,
+    COLUMNS,
+    IN_CALLS,
+    INTERVALS,
     UNDEFINED,
     caption,
     dash,
     digits_of,
     estimate,
     groups,
-    number,
-    p_value,
-    pair_name,
+    methods_of,
     split_by,
     title,
 )
 from survexec.errors import InputError
 from survexec.statistics.estimands import METRICS
-
-# Columns of a summary, in reading order; the rest of the labels are those of the estimands.
-COLUMNS: Final = {
-    "ter": "TER", "mean_fed": "Mean FED", "auc_pec": "AUC-PEC", "rr_eligible": "RR-eligible", "rr": "RR",
-    "success": "Success", "clean_success": "s", "success_after_error": "Success after error",
-    "mean_length": "Mean length", "rollouts": "Rollouts", "tasks": "Tasks", "zero_calls": "No call",
-}  # fmt: skip
-IN_CALLS: Final = ("mean_fed", "mean_length")
-INTERVALS: Final = {
-    "wilson": "Wilson",
-    "wilson_effective_n": "Wilson on the effective number of rollouts",
-    "bca": "BCa bootstrap over tasks",
-    "percentile": "percentile bootstrap over tasks",
-    "expanded_percentile": "expanded percentile bootstrap over tasks",
-    "jackknife_t": "jackknife over tasks with Student's t",
-    "mover": "MOVER from Wilson limits",
-    "newcombe": "Newcombe, paired",
-    "tango": "Tango, paired",
-}
-_MARKS: Final = ("", "†", "‡", "§", "¶")
 
 
 def to_markdown(result: Any) -> str:
@@ -140,16 +126,6 @@ def grid(result: Any) -> Grid:
     return replace(_GRIDS[result.kind](result), notes=tuple(result.notes))
 
 
-def _methods(frame: pd.DataFrame, column: str, names: Callable[[str], str]) -> str:
-    """Which method stands behind which metric: "Wilson (TER, RR); BCa (Mean FED)"."""
-    used = frame[frame[column].astype(str) != ""].drop_duplicates([column, "metric"])
-    listed = [
-        f"{names(str(method))} ({', '.join(COLUMNS[m] for m in COLUMNS if m in set(rows['metric']))})"
-        for method, rows in used.groupby(column, sort=False)
-    ]
-    return "; ".join(listed)
-
-
 def _summary(result: Any) -> Grid:
     """One row a cell, one column a metric."""
     frame = result.frame
@@ -165,50 +141,12 @@ def _summary(result: Any) -> Grid:
             cells.append(estimate(values[name], decimals))
         rows.append(Row(tuple(cells)))
     drawn = f", {result.made['resamples']} resamples" if "resamples" in result.made else ""
-    foot = f"Intervals: {_methods(frame, 'interval', lambda name: INTERVALS.get(name, name))}{drawn}."
+    foot = f"Intervals: {methods_of(frame, 'interval', lambda name: INTERVALS.get(name, name))}{drawn}."
     header = [name.capitalize() for name in varying] + [COLUMNS[name] for name in columns]
     return Grid(
         tuple(header), tuple(rows), len(varying), caption("Execution and success", result, shared), "tab:summary",
         foot + dash(rows, UNDEFINED), stacked=True,
     )  # fmt: skip
-
-
-def _comparison(result: Any) -> Grid:
-    """One group of rows a pair, one row a metric."""
-    frame = result.frame
-    varying, shared = split_by(frame, result.by)
-    methods = [name for name in frame["interval"].value_counts(sort=True).index if name]
-    marks = dict(zip(methods, _MARKS, strict=False))
-    pairs = [*varying, "a", "b"]
-    counted = bool(frame.groupby(pairs)["n_pairs"].nunique().gt(1).any())
-    rows = []
-    for key, pair in groups(frame, pairs):
-        group = pair_name(key, "" if counted else f"{pair['n_pairs'].iloc[0]} pairs")
-        for row in pair.itertuples():
-            decimals = 2 if row.metric in IN_CALLS else 3
-            sides = [
-                Cell(number(getattr(row, f"estimate_{side}"), decimals), f"({getattr(row, f'denominator_{side}')})")
-                for side in "ab"
-            ]
-            change = replace(estimate(row, decimals, "difference"), mark=marks.get(row.interval, ""))
-            tested = [Cell(p_value(row.p_value)), Cell(p_value(row.p_adjusted)), *[Cell(str(row.n_pairs))] * counted]
-            rows.append(Row((Cell(METRICS[row.metric].label), *sides, change, *tested), group))
-    return Grid(
-        ("Metric", "a", "b", "a − b", "p", "adj. p", *["Pairs"] * counted), tuple(rows), 1,
-        caption("Paired differences", result, shared), "tab:comparison",
-        _tested(frame, marks) + dash(rows, "undefined, or no test for this metric"),
-        group="Pair",
-    )  # fmt: skip
-
-
-def _tested(frame: pd.DataFrame, marks: dict[str, str]) -> str:
-    """How the differences were bounded and tested."""
-    bounds = [f"{mark + ': ' if mark else ''}{INTERVALS.get(name, name)}" for name, mark in marks.items()]
-    foot = f"In parentheses: denominators. Intervals of a − b: {'; '.join(bounds) or 'none'}."
-    tests = int(frame["p_value"].notna().sum())
-    if tests:
-        foot += f" p: {_methods(frame, 'test', str)}; adjusted by Holm over these {tests} tests."
-    return foot
 
 
 def _first_errors(result: Any) -> Grid:
@@ -231,9 +169,12 @@ def _first_errors(result: Any) -> Grid:
 
 
 _GRIDS: Final[dict[str, Callable[..., Grid]]] = {
+    **attribution_tables.GRIDS,
     "summary": _summary,
-    "comparison": _comparison,
     "first_errors": _first_errors,
+    **comparison_tables.GRIDS,
     **curve_tables.GRIDS,
+    **heterogeneity_tables.GRIDS,
     **survival_tables.GRIDS,
+    **trial_tables.GRIDS,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import pandas as pd
@@ -13,6 +13,24 @@ from survexec.protocol.trajectory import UNKNOWN
 DASH: Final = "–"
 AT_RISK: Final = "At risk: about to make call k without an earlier error."
 UNDEFINED: Final = "undefined (0/0); the notes say why"
+# Columns of a summary, in reading order; the rest of the labels are those of the estimands.
+COLUMNS: Final = {
+    "ter": "TER", "mean_fed": "Mean FED", "auc_pec": "AUC-PEC", "rr_eligible": "RR-eligible", "rr": "RR",
+    "success": "Success", "clean_success": "s", "success_after_error": "Success after error",
+    "mean_length": "Mean length", "rollouts": "Rollouts", "tasks": "Tasks", "zero_calls": "No call",
+}  # fmt: skip
+IN_CALLS: Final = ("mean_fed", "mean_length")
+INTERVALS: Final = {
+    "wilson": "Wilson",
+    "wilson_effective_n": "Wilson on the effective number of rollouts",
+    "bca": "BCa bootstrap over tasks",
+    "percentile": "percentile bootstrap over tasks",
+    "expanded_percentile": "expanded percentile bootstrap over tasks",
+    "jackknife_t": "jackknife over tasks with Student's t",
+    "mover": "MOVER from Wilson limits",
+    "newcombe": "Newcombe, paired",
+    "tango": "Tango, paired",
+}
 # Where half of the intervals are narrower than this, two decimals are too few.
 _NARROW: Final = 0.05
 
@@ -94,3 +112,13 @@ def caption(what: str, result: Any, shared: str = "", bounded: bool = True) -> s
 def dash(rows: Sequence[Row], meaning: str) -> str:
     """A word on the dash, where there is one."""
     return f" {DASH}: {meaning}." if any(cell.text == DASH for row in rows for cell in row.cells) else ""
+
+
+def methods_of(frame: pd.DataFrame, column: str, names: Callable[[str], str]) -> str:
+    """Which method stands behind which metric: "Wilson (TER, RR); BCa (Mean FED)"."""
+    used = frame[frame[column].astype(str) != ""].drop_duplicates([column, "metric"])
+    listed = [
+        f"{names(str(method))} ({', '.join(COLUMNS[m] for m in COLUMNS if m in set(rows['metric']))})"
+        for method, rows in used.groupby(column, sort=False)
+    ]
+    return "; ".join(listed)

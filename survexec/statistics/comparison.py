@@ -1,31 +1,37 @@
-"""Is one method better than another? Paired differences of every metric, their intervals, and tests with Holm's p."""
+"""Is one method better than another? Paired differences of every metric, their intervals, tests, and one family."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from survexec.errors import InputError
 from survexec.rollouts import Rollouts
-from survexec.statistics import proportions
-from survexec.statistics.estimands import METRICS, Metric
-from survexec.statistics.paired_tests import Tested, holm, mcnemar_midp, sign_flip, sign_flip_real
+from survexec.statistics.difference_intervals import DifferenceInterval, checked_interval, difference_interval
+from survexec.statistics.effects import checked_margins, equivalence_row, ratio_rows
+from survexec.statistics.estimands import METRICS
+from survexec.statistics.families import checked_adjustment, judged_together
+from survexec.statistics.metric_tests import (
+    DEFAULTS,
+    Runs,
+    Wanted,
+    is_clustered,
+    overall_tests,
+    run_tests,
+    tests_frame,
+    wanted_tests,
+)
+from survexec.statistics.multiplicity import adjusted
 from survexec.statistics.pairing import Pair, checked_design, differences, paired
 from survexec.statistics.resampling import RESAMPLES, Replicates, as_seed
 from survexec.statistics.results import Result
-from survexec.statistics.summary import BOOTSTRAP, checked_level, proportion_bounds, resampled_bounds
-from survexec.statistics.tally import Tally, count
-
-# Below this denominator the bootstrap of a conditional share covers 92%, MOVER 95.5 to 96%.
-SMALL_DENOMINATOR: Final = 20
-INTERVALS: Final = (*BOOTSTRAP, "mover", "newcombe", "tango")
-# Areas scaled to whole numbers must survive double precision.
-_LARGEST_SCALE: Final = 2**40
+from survexec.statistics.summary import checked_level
+from survexec.statistics.tally import count
+from survexec.statistics.tested import Tested
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,13 +43,57 @@ class Compared:
     pair : Pair
     sample : Replicates
         Of the differences of all metrics, one cell.
-    tests : dict
-        The default test of each metric that has one.
+    tests : dict of str to list of Tested
+        Of each metric; the first is the primary one.
     """
 
     pair: Pair
     sample: Replicates
-    tests: dict[str, Tested]
+    tests: dict[str, list[Tested]]
+
+    def replicates(self, name: str) -> Replicates:
+        """Of one metric's difference."""
+        at = list(METRICS).index(name)
+        return self.sample.only(slice(at, at + 1))
+
+    def interval(self, name: str, wanted: str | None = None) -> DifferenceInterval:
+        """The interval of one metric's difference."""
+        return difference_interval(self.pair, self.replicates(name), METRICS[name], wanted)
+
+
+@dataclass(frozen=True, eq=False)
+class Tests(Result):
+    """Every test of a comparison: of the pairs, and of all methods at once.
+
+    The frame has the columns of a place, then ``metric, a, b, role, test, statistic, df, p_value, standard_error`` (of
+    a Monte Carlo p), ``p_adjusted, n_pairs, left_out``. Role "primary" is the family of the comparison; "overall" (a =
+    "all") is a family of its own, adjusted by Holm; "further" tests look at the same hypotheses again and are not
+    adjusted.
+    """
+
+    kind: ClassVar[str] = "tests"
+
+
+@dataclass(frozen=True, eq=False)
+class Ratios(Result):
+    """Relative risks and odds ratios, a over b, of erring, success, recovery and success of clean rollouts.
+
+    The frame has the columns of a place, then ``metric, event, a, b, measure, risk_a, risk_b, ratio, lower, upper,
+    interval, n_pairs, reason``.
+    """
+
+    kind: ClassVar[str] = "ratios"
+
+
+@dataclass(frozen=True, eq=False)
+class Equivalence(Result):
+    """Two one-sided tests of each difference against a margin.
+
+    The frame has the columns of a place, then ``metric, a, b, difference, lower, upper`` (at level 1 - 2 alpha),
+    ``margin, p_non_inferior, p_equivalent, conclusion, interval, n_pairs``.
+    """
+
+    kind: ClassVar[str] = "equivalence"
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,17 +101,21 @@ class Comparison(Result):
     """Paired differences of every metric.
 
     The frame has the columns shared by a pair, then ``metric, a, b, estimate_a, estimate_b, difference`` (a minus b),
-    ``lower, upper, p_value, p_adjusted, test, interval, n_pairs, denominator_a, denominator_b``.
+    ``lower, upper, p_value, p_adjusted, test, interval, n_pairs, denominator_a, denominator_b, simultaneous_lower,
+    simultaneous_upper``. The last two hold for the whole family of tests at once, as `p_adjusted` does.
 
     Parameters
     ----------
     pairs : tuple of Compared
         With their replicates, so that another level or method needs no new draws.
+    overall : tuple of dict
+        Tests of all methods of a place at once.
     refused, told : tuple of str
         The notes that hold at any level: pairs without common tasks, and what the ledger tells.
     """
 
     pairs: tuple[Compared, ...] = field(repr=False)
+    overall: tuple[dict[str, Any], ...] = field(repr=False)
     refused: tuple[str, ...] = field(repr=False)
     told: tuple[str, ...] = field(repr=False)
     kind: ClassVar[str] = "comparison"
@@ -80,7 +134,93 @@ class Comparison(Result):
         Comparison
         """
         level = self.made["level"] if level is None else checked_level(level)
-        return _compared(self, level, interval)
+        return _filled(self, {**self.made, "level": level, "interval": checked_interval(interval)})
+
+    def with_adjustment(self, adjust: str) -> Comparison:
+        """The same tests, adjusted for their number in another way.
+
+        Parameters
+        ----------
+        adjust : {"holm", "hochberg", "bh", "by", "romano_wolf", "none"}
+
+        Returns
+        -------
+        Comparison
+        """
+        return _filled(self, {**self.made, "adjust": checked_adjustment(adjust)})
+
+    @property
+    def tests(self) -> Tests:
+        """Every test, those further asked for and those of all methods at once too."""
+        rows = []
+        for (compared, name), p in zip(self._numbers(), self.frame["p_adjusted"], strict=True):
+            place = {**compared.pair.within, "metric": name, "a": compared.pair.a, "b": compared.pair.b}
+            tested = compared.tests.get(name, [])
+            roles = ["primary", *["further"] * (len(tested) - 1)]
+            rows += [
+                {**place, "role": role, "tested": one, "p_adjusted": p if role == "primary" else np.nan}
+                for role, one in zip(roles, tested, strict=False)
+            ]
+        together = adjusted(np.array([row["tested"].p_value for row in self.overall]), "holm")
+        rows += [
+            {**row, "a": "all", "b": "", "role": "overall", "p_adjusted": p}
+            for row, p in zip(self.overall, together, strict=True)
+        ]
+        return Tests(tests_frame(rows, self.by), self.by, self.notes, self.made, self.ledger)
+
+    @property
+    def ratios(self) -> Ratios:
+        """Relative risks and odds ratios beside the differences."""
+        rows = [
+            {**compared.pair.within, **row}
+            for compared in self.pairs
+            for row in ratio_rows(compared.pair, self.made["metrics"], self.made["level"])
+        ]
+        notes = tuple(f"{row['a']} / {row['b']}: {row['event']}: {row['reason']}" for row in rows if row["reason"])
+        return Ratios(pd.DataFrame(rows), self.by, tuple(dict.fromkeys(notes)), self.made, self.ledger)
+
+    def equivalence(self, margin: float | Mapping[str, float]) -> Equivalence:
+        """Is a equivalent to b, or at least not inferior, by a margin? Two one-sided tests at alpha = 1 - level.
+
+        Parameters
+        ----------
+        margin : float or mapping of metric to float
+            The largest difference that does not matter, stated before the data were seen. One number serves the
+            shares; means in calls need their own.
+
+        Returns
+        -------
+        Equivalence
+            Its p-values invert the intervals of the comparison; they are not adjusted for their number.
+
+        References
+        ----------
+        Schuirmann (1987), Journal of Pharmacokinetics and Biopharmaceutics 15:657-680.
+
+        Examples
+        --------
+        >>> import survexec as sx
+        >>> runs = sx.datasets.load_tau_retail_methods()
+        >>> result = sx.compare(runs, baseline="tool_calling", metrics=["ter"], resamples=200)
+        >>> result.equivalence(margin=0.5).frame["conclusion"].tolist()
+        ['equivalent', 'equivalent', 'equivalent']
+        """
+        margins, level = checked_margins(margin, self.made["metrics"]), self.made["level"]
+        if level <= 0.5:
+            raise InputError(f"level = {level}; one-sided tests at alpha = 1 - level need a level above 0.5")
+        rows, notes = [], []
+        for compared in self.pairs:
+            for name, widest in margins.items():
+                interval = compared.interval(name, self.made["interval"])
+                row = equivalence_row(compared.pair, METRICS[name], interval, widest, level)
+                rows.append({**compared.pair.within, **row})
+                notes += interval.notes
+        made = {**self.made, "margin": margins, "level": 1 - 2 * (1 - level), "alpha": 1 - level}
+        return Equivalence(pd.DataFrame(rows), self.by, tuple(dict.fromkeys(notes)), made, self.ledger)
+
+    def _numbers(self) -> list[tuple[Compared, str]]:
+        """Pair and metric of each row of the frame."""
+        return [(compared, name) for compared in self.pairs for name in self.made["metrics"]]
 
 
 def compare(
@@ -90,6 +230,8 @@ def compare(
     baseline: str | None = None,
     *,
     metrics: Sequence[str] | None = None,
+    tests: Wanted = None,
+    adjust: str = "holm",
     level: float = 0.95,
     interval: str | None = None,
     resamples: int = RESAMPLES,
@@ -108,10 +250,18 @@ def compare(
         Compare each value with this one only; differences are value minus baseline. None: all pairs.
     metrics : sequence of str, optional
         All by default; fewer metrics make a smaller family of tests.
+    tests : str, sequence of str, or mapping of metric to either, optional
+        "mcnemar_midp", "mcnemar_exact", "mcnemar_asymptotic" (TER, success); "sign_flip", "wilcoxon", "paired_t" (of
+        task means; also mean FED, AUC-PEC, mean length); "prentice_wilcoxon", "log_rank_by_task" (mean FED);
+        "bootstrap" (any metric, 100 tasks or more). The first that applies to a metric is its primary test, which
+        enters the family; others are listed in `Comparison.tests`. None: the defaults below; (): no tests.
+    adjust : {"holm", "hochberg", "bh", "by", "romano_wolf", "none"}
+        For the number of tests, over the whole call. "romano_wolf" uses how the differences depend on each other.
     level : float
     interval : str, optional
-        One of `INTERVALS`. None: the expanded percentile of the paired bootstrap over tasks; MOVER from Wilson
-        limits for a share whose denominator is below 20 on a side.
+        "percentile", "expanded_percentile", "bca", "jackknife_t", "mover", "newcombe" or "tango", where it applies.
+        None: the expanded percentile of the paired bootstrap over tasks; MOVER from Wilson limits for a share whose
+        denominator is below 20 on a side.
     resamples : int
     rng : int or numpy.random.Generator
 
@@ -128,8 +278,9 @@ def compare(
 
     Notes
     -----
-    Tests: McNemar mid-p for TER and success (the sign-flip test of task means where a task has several rollouts);
-    sign-flip for mean FED and AUC-PEC. p is adjusted by Holm over all tests of the call.
+    Default tests: McNemar mid-p for TER and success (the sign-flip test of task means where a task has several
+    rollouts); sign-flip for mean FED and AUC-PEC. With three or more methods, Cochran's Q and Friedman's test of all at
+    once stand in `Comparison.tests`.
 
     Examples
     --------
@@ -139,26 +290,34 @@ def compare(
     >>> frame[["a", "b", "n_pairs"]].values.tolist()[0]
     ['tool_calling_preconditions', 'tool_calling', 100]
     """
-    names = _checked_metrics(metrics)
+    names = checked_metrics(metrics)
     between, within = checked_design(between, within)
-    level, seed = checked_level(level), as_seed(rng)
-    tally = count(rollouts, (*within, between))
+    level, seed, wanted = checked_level(level), as_seed(rng), wanted_tests(tests, names)
+    made = {
+        "between": between, "within": within, "baseline": baseline, "metrics": names, "tests": wanted,
+        "adjust": checked_adjustment(adjust), "level": level, "interval": checked_interval(interval),
+        "resamples": resamples, "seed": seed, "rule": str(rollouts.rule), "unit": "task",
+    }  # fmt: skip
+    tally, runs = count(rollouts, (*within, between)), Runs.of(rollouts, (*within, between))
     pairs, refused = paired(tally, between, within, baseline)
     samples = differences(tally, pairs, list(METRICS.values()), resamples, seed)
-    compared = tuple(
-        Compared(pair, sample, _tests(pair.tally, _area_scale(rollouts, tally.cells, pair.cells), seed))
-        for pair, sample in zip(pairs, samples, strict=True)
+    tested = run_tests(pairs, samples, runs, wanted, seed)
+    compared = tuple(Compared(*one) for one in zip(pairs, samples, tested, strict=True))
+    overall, told = ([], []) if not any(wanted.values()) else overall_tests(tally, between, within, runs, names)
+    notes = (*refused, *told, *_replaced(pairs, wanted))
+    empty = Comparison(
+        pd.DataFrame(), within, (), made, rollouts.ledger, compared, tuple(overall), notes, rollouts.notes
     )
-    made = {
-        "between": between, "within": within, "baseline": baseline, "metrics": names, "level": level,
-        "interval": interval, "resamples": resamples, "seed": seed, "rule": str(rollouts.rule), "unit": "task",
-    }  # fmt: skip
-    empty = Comparison(pd.DataFrame(), within, (), made, rollouts.ledger, compared, refused, rollouts.notes)
-    return _compared(empty, level, interval)
+    return _filled(empty, made)
 
 
-def _checked_metrics(metrics: Sequence[str] | None) -> tuple[str, ...]:
-    """Known metric names, all by default."""
+def checked_metrics(metrics: Sequence[str] | None) -> tuple[str, ...]:
+    """Known metric names, all by default.
+
+    Raises
+    ------
+    InputError
+    """
     names = tuple(METRICS) if metrics is None else ((metrics,) if isinstance(metrics, str) else tuple(metrics))
     for name in names:
         if name not in METRICS:
@@ -166,145 +325,43 @@ def _checked_metrics(metrics: Sequence[str] | None) -> tuple[str, ...]:
     return names
 
 
-def _area_scale(rollouts: Rollouts, cells: pd.DataFrame, pair: tuple[int, int]) -> int:
-    """Least common multiple of T over the pair's rollouts with an error: their areas times it are whole numbers."""
-    frame = rollouts.frame[rollouts.events.to_numpy()]
-    inside = frame.merge(cells.iloc[list(pair)], on=list(cells.columns))
-    return math.lcm(*inside["length"].unique().tolist()) if len(inside) else 1
+def _replaced(pairs: Sequence[Pair], wanted: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """Where McNemar's test was asked for by name of tasks with several rollouts."""
+    asked = any(test.startswith("mcnemar") and DEFAULTS[m] != test for m, tests in wanted.items() for test in tests)
+    clustered = [pair.name for pair in pairs if is_clustered(pair.tally)] if asked else []
+    if not clustered:
+        return []
+    return [
+        f"{'; '.join(clustered)}: McNemar's test needs one rollout a task; the sign-flip test of task means instead"
+    ]
 
 
-def _compared(result: Comparison, level: float, interval: str | None) -> Comparison:
+def _filled(result: Comparison, made: dict[str, Any]) -> Comparison:
     """Fill the frame and the notes of a comparison from its pairs."""
-    if interval is not None and interval not in INTERVALS:
-        raise InputError(f"interval = {interval!r}; it must be one of {', '.join(INTERVALS)}")
-    rows, notes = [], list(result.refused)
-    for compared in result.pairs:
-        notes += compared.pair.notes
-        for name in result.made["metrics"]:
-            row, told = _row(compared, METRICS[name], level, interval)
-            rows.append({**compared.pair.within, **row})
-            notes += told
+    numbers = result._numbers()
+    intervals = [compared.interval(name, made["interval"]) for compared, name in numbers]
+    rows = [_row(*number, interval, made["level"]) for number, interval in zip(numbers, intervals, strict=True)]
     frame = pd.DataFrame(rows)
-    frame.insert(frame.columns.get_loc("p_value") + 1, "p_adjusted", holm(frame["p_value"].to_numpy()))
-    tested = frame[frame["p_value"].notna()]
-    if len(tested):
-        names = ", ".join(METRICS[name].label for name in tested["metric"].unique())
-        notes.append(
-            f"p adjusted by Holm over a family of {len(tested)} tests: {names}; {len(result.pairs)} "
-            f"pair{'s' if len(result.pairs) != 1 else ''}"
-        )
-    made = {**result.made, "level": level, "interval": interval}
-    return replace(result, frame=frame, notes=tuple(notes) + result.told, made=made)
+    samples = [compared.replicates(name) for compared, name in numbers]
+    p, bounds, family = judged_together(frame, samples, intervals, made)
+    frame.insert(frame.columns.get_loc("p_value") + 1, "p_adjusted", p)
+    frame["simultaneous_lower"], frame["simultaneous_upper"] = bounds
+    if made["adjust"] == "romano_wolf" and len({compared.pair.common.tobytes() for compared in result.pairs}) > 1:
+        family.append("pairs on different tasks were resampled apart; Romano-Wolf takes them as they fell")
+    notes = [note for compared in result.pairs for note in compared.pair.notes]
+    notes += dict.fromkeys(note for interval in intervals for note in interval.notes)
+    return replace(result, frame=frame, notes=(*result.refused, *notes, *family, *result.told), made=made)
 
 
-def _row(compared: Compared, metric: Metric, level: float, interval: str | None) -> tuple[dict[str, Any], list[str]]:
-    """One difference with its interval and test, and what must be said of it."""
-    pair, total = compared.pair, compared.pair.tally.total
-    estimate, denominator = metric(total), metric.denominator(total)
-    lower, upper, name, notes = _interval(compared, metric, level, interval)
-    tested = compared.tests.get(metric.name)
-    row = {
-        "metric": metric.name, "a": pair.a, "b": pair.b, "estimate_a": estimate[0], "estimate_b": estimate[1],
+def _row(compared: Compared, name: str, interval: DifferenceInterval, level: float) -> dict[str, Any]:
+    """One difference with its interval and primary test."""
+    pair, metric, tests = compared.pair, METRICS[name], compared.tests.get(name)
+    estimate, denominator = metric(pair.tally.total), metric.denominator(pair.tally.total)
+    lower, upper = interval.bounds(level)
+    return {
+        **pair.within, "metric": name, "a": pair.a, "b": pair.b, "estimate_a": estimate[0], "estimate_b": estimate[1],
         "difference": estimate[0] - estimate[1], "lower": lower, "upper": upper,
-        "p_value": np.nan if tested is None else tested.p_value, "test": "" if tested is None else tested.test,
-        "interval": name, "n_pairs": len(pair.tally.tasks) if tested is None else tested.n_pairs,
+        "p_value": tests[0].p_value if tests else np.nan, "test": tests[0].test if tests else "",
+        "interval": interval.name, "n_pairs": tests[0].n_pairs if tests else len(pair.tally.tasks),
         "denominator_a": int(denominator[0]), "denominator_b": int(denominator[1]),
     }  # fmt: skip
-    return row, notes
-
-
-def _interval(
-    compared: Compared, metric: Metric, level: float, wanted: str | None
-) -> tuple[float, float, str, list[str]]:
-    """Bounds of a difference, the name of their method, and notes."""
-    pair, sample = compared.pair, compared.sample
-    denominator = metric.denominator(pair.tally.total)
-    if (denominator == 0).any():
-        at = 0 if denominator[0] == 0 else 1
-        reason = metric.reason(pair.tally.total, at)
-        text = f"{pair.name}: {metric.label} is undefined in {(pair.a, pair.b)[at]}: {reason} (0/0)"
-        return np.nan, np.nan, "", [text]
-    name, notes = wanted or "expanded_percentile", []
-    binary = metric.proportion and not metric.conditional and not _clustered(pair.tally)
-    if name in ("newcombe", "tango") and not binary:
-        name = "expanded_percentile"
-    if name == "mover" and not metric.proportion:
-        name = "expanded_percentile"
-    if wanted is None and metric.conditional and denominator.min() < SMALL_DENOMINATOR:
-        name = "mover"
-        notes.append(
-            f"{pair.name}: {metric.label} rests on {int(denominator[0])} and {int(denominator[1])}; its interval is "
-            "MOVER from Wilson limits, which takes the two sides as independent"
-        )
-    at = list(METRICS).index(metric.name)
-    if name in BOOTSTRAP:
-        lower, upper = (float(bound[0, at]) for bound in resampled_bounds(sample, name, level))
-        undefined = int(np.isnan(sample.values[0, at]).sum())
-        if undefined:
-            notes.append(f"{pair.name}: {metric.label} is undefined in {undefined} resamples, which are left out")
-        if np.isnan(lower) and binary:
-            name = "newcombe"
-            notes.append(
-                f"{pair.name}: the difference in {metric.label} is the same on every task; its interval is Newcombe's"
-            )
-        elif np.isnan(lower):
-            notes.append(
-                f"{pair.name}: the difference in {metric.label} is the same on every task; resampling gives no interval"
-            )
-    if name not in BOOTSTRAP:
-        lower, upper = _closed_form(pair, metric, level, name)
-    return lower, upper, name, notes
-
-
-def _closed_form(pair: Pair, metric: Metric, level: float, name: str) -> tuple[float, float]:
-    """Newcombe, Tango or MOVER."""
-    z = proportions.normal_quantile(level)
-    if name == "mover":
-        low, high, _ = proportion_bounds(metric, pair.tally, z)
-        p = metric(pair.tally.total)
-        lower, upper = proportions.mover(p[0], (low[0], high[0]), p[1], (low[1], high[1]))
-        return float(lower), float(upper)
-    first, second = _hits(pair.tally, metric)
-    b, c = int((first & ~second).sum()), int((~first & second).sum())
-    if name == "tango":
-        return proportions.tango(b, c, len(first), z)
-    both = int((first & second).sum())
-    lower, upper = proportions.newcombe_paired(both, b, c, len(first) - both - b - c, z)
-    return float(lower), float(upper)
-
-
-def _clustered(tally: Tally) -> bool:
-    """Whether a task has several rollouts on a side."""
-    return bool(tally["rollouts"].max() > 1)
-
-
-def _hits(tally: Tally, metric: Metric) -> tuple[np.ndarray, np.ndarray]:
-    """Whether each side hit, on the tasks where both are known."""
-    known = (metric.denominator(tally.counts) > 0).all(axis=1)
-    hits = metric.numerator(tally.counts)[known] > 0
-    return hits[:, 0], hits[:, 1]
-
-
-def _tests(tally: Tally, area_scale: int, seed: int) -> dict[str, Tested]:
-    """The default test of TER, success, mean FED and AUC-PEC on the common tasks."""
-    tests = {}
-    for metric in (METRICS[name] for name in ("ter", "success", "mean_fed", "auc_pec")):
-        if (metric.denominator(tally.total) == 0).any():
-            continue
-        if metric.proportion and not _clustered(tally):
-            tests[metric.name] = mcnemar_midp(*_hits(tally, metric))
-        else:
-            tests[metric.name] = _sign_flip(tally, metric, area_scale if metric.name == "auc_pec" else 1, seed)
-    return tests
-
-
-def _sign_flip(tally: Tally, metric: Metric, scale: int, seed: int) -> Tested:
-    """Sign-flip test of the differences of task means, as whole numbers so that ties between their sums are exact."""
-    n = metric.denominator(tally.counts)
-    known = (n > 0).all(axis=1)
-    means = metric.numerator(tally.counts)[known] / n[known]
-    scale *= math.lcm(*np.unique(n[known]).astype(int).tolist())
-    if scale > _LARGEST_SCALE:
-        return sign_flip_real(means[:, 0] - means[:, 1], seed)
-    whole = np.round(means * scale).astype(np.int64)
-    return sign_flip(whole[:, 0] - whole[:, 1], seed)

@@ -102,13 +102,34 @@ def expanded_percentile(sample: Replicates, level: float) -> Bounds:
     Hesterberg (2015), The American Statistician 69:371-386, section 3.3.
     """
     n = _tasks(sample)
-    tail = special.ndtr(-_expansion(n, level))
+    tail = special.ndtr(-expanded_quantile(n, level))
     lower, upper = quantiles(sample.values, tail, 1 - tail)
     return lower, upper
 
 
-def _expansion(n: np.ndarray, level: float) -> np.ndarray:
-    """Critical value sqrt(n/(n-1)) t_(n-1)."""
+def expanded_quantile(n: np.ndarray | float, level: float) -> np.ndarray:
+    """Two-sided critical value sqrt(n/(n-1)) t_(n-1), which a small number of tasks needs in place of the normal one.
+
+    Parameters
+    ----------
+    n : numpy.ndarray or float
+        Tasks; fewer than two give NaN.
+    level : float
+
+    Returns
+    -------
+    numpy.ndarray
+
+    References
+    ----------
+    Hesterberg (2015), The American Statistician 69:371-386, section 3.3.
+
+    Examples
+    --------
+    >>> round(expanded_quantile(50, 0.95).item(), 3)
+    2.03
+    """
+    n = np.asarray(n, float)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(n > 1, np.sqrt(n / (n - 1)) * special.stdtrit(np.maximum(n - 1, 1), 0.5 + level / 2), np.nan)
 
@@ -209,13 +230,30 @@ def jackknife_t(sample: Replicates, level: float) -> Bounds:
     ----------
     Efron and Tibshirani (1993), An Introduction to the Bootstrap, section 11.5.
     """
+    half = special.stdtrit(np.maximum(_tasks(sample) - 1, 1), 0.5 + level / 2) * jackknife_error(sample)
+    return sample.estimate - half, sample.estimate + half
+
+
+def jackknife_error(sample: Replicates) -> np.ndarray:
+    """Jackknife standard error over tasks.
+
+    Parameters
+    ----------
+    sample : Replicates
+
+    Returns
+    -------
+    numpy.ndarray
+        Of the shape of the estimate; NaN in a cell of one task.
+
+    References
+    ----------
+    Efron and Tibshirani (1993), An Introduction to the Bootstrap, section 11.5.
+    """
     n = _tasks(sample)
     moved = influence(sample)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        error = np.sqrt(np.nansum(moved**2, axis=0) * (n - 1) / n)
-        half = special.stdtrit(np.maximum(n - 1, 1), 0.5 + level / 2) * error
-    half = np.where((n < 2) | np.isnan(moved).all(axis=0), np.nan, half)
-    return sample.estimate - half, sample.estimate + half
+    error = np.sqrt(np.nansum(moved**2, axis=0) * (n - 1) / n)
+    return np.where((n < 2) | np.isnan(moved).all(axis=0), np.nan, error)
 
 
 def sup_t(
@@ -254,4 +292,4 @@ def sup_t(
         else:
             depths = max(int((error[cell] >= 0).sum()), 1)
             critical[cell] = normal_quantile(1 - (1 - level) / depths)
-    return critical * np.nan_to_num(_expansion(n_tasks, level) / z, nan=1.0)
+    return critical * np.nan_to_num(expanded_quantile(n_tasks, level) / z, nan=1.0)

@@ -29,6 +29,8 @@ class Pair:
         Cells a and b in the whole tally.
     tally : Tally
         The common tasks, cells a and b.
+    common : numpy.ndarray of bool
+        Which tasks of the whole tally they are.
     left_out : list of str
         Tasks that only one side has.
     """
@@ -38,6 +40,7 @@ class Pair:
     b: str
     cells: tuple[int, int]
     tally: Tally
+    common: np.ndarray
     left_out: list[str]
 
     @property
@@ -124,7 +127,7 @@ def paired(
             continue
         place = dict(tally.cells.loc[a, list(within)])
         two = tally.take(both, [a, b])
-        pairs.append(Pair(place, values[a], values[b], (a, b), two, tasks[either & ~both].tolist()))
+        pairs.append(Pair(place, values[a], values[b], (a, b), two, both, tasks[either & ~both].tolist()))
     if not pairs:
         raise PairingError("no pair can be made: " + "; ".join(refused))
     return pairs, tuple(refused)
@@ -186,9 +189,8 @@ def differences(
         One cell each. Pairs with the same common tasks are drawn together: their cells share one set of weights.
     """
     drawn: dict[int, Replicates] = {}
-    masks = [np.asarray(tally.present[:, pair.cells].all(axis=1)) for pair in pairs]
-    for both in {mask.tobytes(): mask for mask in masks}.values():
-        inside = [at for at, mask in enumerate(masks) if (mask == both).all()]
+    for both in {pair.common.tobytes(): pair.common for pair in pairs}.values():
+        inside = [at for at, pair in enumerate(pairs) if (pair.common == both).all()]
         cells = sorted({cell for at in inside for cell in pairs[at].cells})
         sample = replicate(tally.take(both, cells), estimators, resamples, seed)
         for at in inside:

@@ -15,7 +15,7 @@ from survexec.checks import CLASSES
 from survexec.errors import InputError, PairingError, SurvexecWarning
 from survexec.protocol.trajectory import Ending, ErrorClass
 from survexec.rollouts import Rollouts
-from survexec.statistics.paired_tests import holm
+from survexec.statistics.multiplicity import adjusted
 from survexec.statistics.pairing import checked_design, left_out, named, strangers, wanted_pairs
 from survexec.statistics.rank_tests import gray, log_rank, paired_prentice_wilcoxon
 from survexec.statistics.results import Result
@@ -130,7 +130,7 @@ def survival_tests(
     if not rows:
         raise PairingError("no pair can be made: " + "; ".join(notes))
     frame = pd.DataFrame(rows)
-    frame.insert(frame.columns.get_loc("p_value") + 1, "p_adjusted", holm(frame["p_value"].to_numpy()))
+    frame.insert(frame.columns.get_loc("p_value") + 1, "p_adjusted", adjusted(frame["p_value"].to_numpy()))
     notes += _cautions(frame, tests, bool(tally["rollouts"].max() > 1))
     unpaired = [TESTS[test] for test in tests if test in UNPAIRED]
     if unpaired and any(contest.paired for contest in contests):

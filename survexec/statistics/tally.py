@@ -226,7 +226,7 @@ def count(rollouts: Rollouts, by: Sequence[str] = CELL, depth: int | None = None
     flat, size = flat[order], len(tasks) * len(cells)
     columns: dict[str, int | slice] = {}
     blocks: list[np.ndarray] = []
-    for name, values in _scalars(frame, length, fed).items():
+    for name, values in scalars_of(frame, length, fed).items():
         columns[name] = len(blocks)
         blocks.append(np.bincount(flat, values[order], minlength=size)[:, None])
     start = len(blocks)
@@ -269,7 +269,7 @@ def cells_of(frame: pd.DataFrame, by: tuple[str, ...]) -> tuple[np.ndarray, pd.D
     return codes, pd.DataFrame(unique.tolist(), columns=list(by))
 
 
-def _scalars(frame: pd.DataFrame, length: np.ndarray, fed: np.ndarray) -> dict[str, np.ndarray]:
+def scalars_of(frame: pd.DataFrame, length: np.ndarray, fed: np.ndarray) -> dict[str, np.ndarray]:
     """Each scalar feature of each rollout."""
     clean = (fed > length).astype(float)
     labelled = frame["success"].notna().to_numpy(float)

@@ -47,7 +47,11 @@ def page(tmp_path_factory):
     frame = index.to_frame(index=False).assign(benchmark="shop", length=rng.integers(1, 12, len(index)))
     frame["fed"] = np.minimum(frame["length"] + 1, rng.integers(1, 16, len(frame)))
     frame["success"] = rng.random(len(frame)) < 0.5
-    told = [("logs/" + "deep/" * 30 + "a.json", "fault", "unreadable" * 30, 1, "files", "row 1")]
+    told = [
+        ("logs/" + "deep/" * 30 + "a.json", "fault", "unreadable" * 30, 1, "files", "row 1"),
+        ("logs/" + "deep/" * 30 + "a.json", "kept", "", 90, "rollouts", ""),
+        ("logs/" + "deep/" * 30 + "a.json", "crashed", "unavailable" * 30, 7, "rollouts", "row 1"),
+    ]
     rollouts = Rollouts(frame, ledger=pd.DataFrame(told, columns=Rollouts(frame).ledger.columns))
     place = tmp_path_factory.mktemp("browser")
     text = sx.report(rollouts, place / "out", resamples=200).read_text(encoding="utf-8")

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import survexec as sx
+from survexec.display.claims import claims_by_pair, family
 from survexec.display.report import drawing
 from survexec.errors import InputError
 from survexec.rollouts import Rollouts
@@ -137,7 +138,8 @@ def test_sections_come_in_the_order_of_questions(whole):
     _, path = whole
     page = Page(path.read_text(encoding="utf-8"))
     assert list(page.sections)[1:] == [
-        "table", "columns", "figures", "differences", "rules", "classes", "ledger", "notes", "methods",
+        "table", "columns", "figures", "differences", "claims", "rules", "classes", "flow", "ledger", "notes",
+        "methods",
     ]  # fmt: skip
 
 
@@ -182,6 +184,61 @@ def test_every_column_is_explained_and_every_denominator_printed(undrawn, tmp_pa
 
 def test_the_family_of_tests_is_named(undrawn, tmp_path):
     assert "Holm over a family of 4 tests" in page_of(cohort(), tmp_path).text("differences")
+
+
+def test_the_page_says_what_can_be_claimed_word_by_word(undrawn, tmp_path):
+    rollouts = cohort()
+    text = page_of(rollouts, tmp_path).text("claims")
+    comparison = sx.compare(rollouts, resamples=200)
+    for pair in claims_by_pair(comparison):
+        assert " ".join([pair.pair, pair.summary, *pair.readings]) in text
+        for claim in pair.claims:
+            assert claim.strength + claim.text in text
+    assert text.count(family(comparison)) == 1
+    assert "the adjusted p is at most 0.05" in text
+
+
+def test_the_claims_follow_the_level(undrawn, tmp_path):
+    text = page_of(cohort(), tmp_path, level=0.99).text("claims")
+    assert "the adjusted p is at most 0.01 and" in text
+    assert "The 99% intervals hold one at a time" in text
+
+
+def test_of_many_pairs_those_that_tell_nothing_are_folded(undrawn, tmp_path):
+    frame = cohort(tuple("abcde"), tasks=40).frame
+    bad = frame["method"] == "e"
+    frame["fed"] = frame["fed"].mask(bad & (frame["length"] > 0), 1)
+    rollouts = Rollouts(frame.assign(error_class=None))
+    page = page_of(rollouts, tmp_path)
+    pairs = claims_by_pair(sx.compare(rollouts, resamples=200))
+    told, folded = ([pair.pair for pair in pairs if pair.tells is tells] for tells in (True, False))
+    assert len(told) >= 4
+    assert len(folded) >= 1
+    start, rest = page.text("claims").split(f"{len(folded)} more pairs, of which nothing was shown or suggested")
+    assert [pair for pair in told if f" {pair} " in start] == told
+    assert [pair for pair in folded if f" {pair} " in rest] == folded
+    assert "4 more pairs" in page.text("flow")
+    assert page.tags.count("details") == 2
+
+
+def test_without_differences_nothing_is_claimed(undrawn, tmp_path):
+    page = page_of(cohort(("solo",)), tmp_path)
+    assert "Nothing of a difference: nothing to compare" in page.text("claims")
+    assert "No pair: nothing to compare" in page.text("flow")
+
+
+def test_the_flow_leads_from_the_sources_to_the_pairs(undrawn, tmp_path):
+    frame = cohort().frame
+    frame = frame[(frame["method"] == "plain") | (frame["task_id"].astype(int) >= 4)]
+    told = [("a.json", "kept", "", 56, "rollouts", ""), ("a.json", "crashed", "503 <b>", 5, "rollouts", "row 3")]
+    rollouts = Rollouts(frame, ledger=pd.DataFrame(told, columns=Rollouts(frame).ledger.columns))
+    text = page_of(rollouts, tmp_path).text("flow")
+    wanted = (
+        "61 rollouts found in the sources a.json (n = 61)", "Crashed: no verdict on the agent (n = 5) 503 <b> (n = 5)",
+        "56 rollouts analysed, of 30 tasks", "plain30 rollouts of 30 tasks", "checked26 rollouts of 26 tasks",
+        "plain against checked 30tasks on at least one side −4only plain has 26paired tasks",
+    )  # fmt: skip
+    assert [part for part in wanted if part not in text] == []
 
 
 def test_one_cell_alone_has_no_comparison_and_the_page_says_why(undrawn, tmp_path):
@@ -241,6 +298,9 @@ def test_data_is_only_ever_text(undrawn, tmp_path):
     assert "script" not in page.tags
     assert "x" not in page.addresses
     assert "{{ 7 * 7 }}" in page.text("")
+    assert page.text("claims").count(f"{nasty} against plain in {nasty}") == 1
+    assert f"between {nasty} and plain was shown" in page.text("claims")
+    assert f"{nasty} against plain" in page.text("flow")
 
 
 def test_an_earlier_report_leaves_nothing_stale_behind(undrawn, tmp_path):

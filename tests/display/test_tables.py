@@ -110,12 +110,12 @@ def test_a_difference_stands_with_denominators_and_its_p_value(results):
 
 
 def test_a_small_p_value_is_bounded_not_printed_as_zero():
-    assert [tables.p_value(p) for p in (0.00099, 0.001, 0.0495, np.nan)] == ["<0.001", "0.001", "0.050", "–"]
+    assert [wording.p_value(p) for p in (0.00099, 0.001, 0.0495, np.nan)] == ["<0.001", "0.001", "0.050", "–"]
 
 
 def test_a_difference_that_rounds_to_nothing_has_no_sign():
-    assert tables.number(-0.0004, 3) == "0.000"
-    assert tables.number(-0.0006, 3) == "−0.001"
+    assert wording.number(-0.0004, 3) == "0.000"
+    assert wording.number(-0.0006, 3) == "−0.001"
 
 
 def test_an_unusual_interval_is_marked_and_named_in_the_foot():

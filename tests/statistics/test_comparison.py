@@ -11,10 +11,11 @@ from survexec.errors import InputError, PairingError
 from survexec.rollouts import Rollouts
 from survexec.statistics.comparison import compare
 from survexec.statistics.estimands import METRICS
+from survexec.statistics.multiplicity import adjusted
 
 COLUMNS = [
     "metric", "a", "b", "estimate_a", "estimate_b", "difference", "lower", "upper", "p_value", "p_adjusted", "test",
-    "interval", "n_pairs", "denominator_a", "denominator_b",
+    "interval", "n_pairs", "denominator_a", "denominator_b", "simultaneous_lower", "simultaneous_upper",
 ]  # fmt: skip
 
 
@@ -88,7 +89,8 @@ def test_a_pair_without_common_tasks_does_not_stop_the_others(degenerate):
     stranger = degenerate.frame[degenerate.frame["method"] == "m0"].assign(method="m9", task_id=list("uvwxyz"))
     result = compare(Rollouts(pd.concat([degenerate.frame, stranger])), resamples=200)
     assert "m9" not in set(result.frame["a"]) | set(result.frame["b"])
-    assert sum("no task in common" in note for note in result.notes) == 4
+    assert sum("and m9 have no task in common" in note for note in result.notes) == 4
+    assert "all 5 values of method have no task in common, so there is no test of all at once" in result.notes
 
 
 def test_a_baseline_is_subtracted_from_the_others(paired):
@@ -112,11 +114,11 @@ def test_several_trials_are_compared_by_task_means_not_by_rollouts(clustered):
 
 
 def test_holm_goes_over_the_whole_call_and_the_family_is_named(whole):
-    from survexec.statistics.paired_tests import holm
-
     assert whole.frame["p_value"].notna().sum() == 24
-    assert whole.frame["p_adjusted"].to_numpy() == pytest.approx(holm(whole.frame["p_value"].to_numpy()), nan_ok=True)
-    assert any("Holm over a family of 24 tests: TER, Mean FED, AUC-PEC, Success; 6 pairs" in n for n in whole.notes)
+    expected = adjusted(whole.frame["p_value"].to_numpy(), "holm")
+    assert whole.frame["p_adjusted"].to_numpy() == pytest.approx(expected, nan_ok=True)
+    family = "Holm over a family of 24 tests: TER, Mean FED, AUC-PEC, Success; 6 pairs of method within benchmark"
+    assert any(family in note for note in whole.notes)
 
 
 def test_another_level_comes_from_the_same_replicates_and_leaves_the_tests(paired, whole):

@@ -8,17 +8,21 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
+from survexec.display.figures.bump import rank_bump
 from survexec.display.figures.curve_differences import curve_difference
 from survexec.display.figures.decomposition import decomposition_bars
 from survexec.display.figures.first_errors import first_error_profile
 from survexec.display.figures.forest import forest
 from survexec.display.figures.hazard import hazard_by_depth
 from survexec.display.figures.incidence import incidence_stack
+from survexec.display.figures.meta import meta_forest
 from survexec.display.figures.pec import curve, pec_beside_eligible
 from survexec.display.figures.recovery import success_against_ter
 from survexec.display.figures.regression import regression_forest
 from survexec.display.figures.states import state_stacks
 from survexec.display.figures.swimmer import swimmer
+from survexec.display.figures.trials import pass_curves, trial_errors
+from survexec.display.figures.waterfall import waterfall
 from survexec.errors import InputError
 
 __all__ = [
@@ -29,12 +33,17 @@ __all__ = [
     "forest",
     "hazard_by_depth",
     "incidence_stack",
+    "meta_forest",
+    "pass_curves",
     "pec_beside_eligible",
     "plot",
+    "rank_bump",
     "regression_forest",
     "state_stacks",
     "success_against_ter",
     "swimmer",
+    "trial_errors",
+    "waterfall",
 ]
 
 _ONE_PANEL: dict[str, Callable[..., Axes]] = {
@@ -49,6 +58,11 @@ _MANY_PANELS: dict[str, Callable[..., Figure]] = {
     "curve_differences": curve_difference,
     "comparison": forest,
     "first_errors": first_error_profile,
+    "attribution": waterfall,
+    "heterogeneity": meta_forest,
+    "ranks": rank_bump,
+    "pass_at": pass_curves,
+    "trial_variance": trial_errors,
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -15,9 +16,11 @@ from markupsafe import Markup
 import survexec
 from survexec.checks import CLASSES, UNKNOWN
 from survexec.display import tables
+from survexec.display.claims import claims_by_pair, family
 from survexec.display.markup import Cell, Grid, Row, html_table
 from survexec.display.report.analyses import Analyses
 from survexec.display.report.drawing import DRAWINGS
+from survexec.display.report.flow import flow
 from survexec.rollouts import ASIDE, Rollouts, counted
 from survexec.statistics.comparison import Comparison
 from survexec.statistics.estimands import METRICS
@@ -26,6 +29,10 @@ from survexec.statistics.summary import Summary
 
 # Pixels of the screen for one pixel of a figure at 300 dots an inch.
 _SCALE: Final = 0.4
+# Pairs beyond this number are folded, those of which nothing is shown or suggested first.
+_PAIRS: Final = 6
+# Letters of a word that may be broken inside.
+_LONG: Final = 20
 _RULES: Final = {
     "strict": "any refusal by the environment is an error",
     "lookup": "a read-only call that found nothing gave an answer and is ok",
@@ -72,6 +79,7 @@ def page(rollouts: Rollouts, done: Analyses, rules: Summary | str, figures: Path
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
+    environment.filters["breakable"] = _breakable
     template = environment.from_string((resources.files(__package__) / "page.html").read_text(encoding="utf-8"))
     varying, shared = tables.split_by(done.summary.frame, done.summary.by)
     ledger_notes = set(rollouts.notes)
@@ -87,6 +95,8 @@ def page(rollouts: Rollouts, done: Analyses, rules: Summary | str, figures: Path
         figures=[_figure(drawing, done, figures) for drawing in DRAWINGS],
         comparison=_shown(done.comparison),
         family=_family(done.comparison),
+        claims=_claims(done.comparison),
+        flow=_flow(rollouts, done),
         rules=_shown(rules),
         rule_meanings=_RULES,
         classes=_classes(done.first_errors),
@@ -95,6 +105,12 @@ def page(rollouts: Rollouts, done: Analyses, rules: Summary | str, figures: Path
         notes=[note for note in notes if note not in ledger_notes],
         clustered=bool((_counts(done.summary, "tasks") < _counts(done.summary, "rollouts")).any()),
     )
+
+
+def _breakable(name: str) -> Markup:
+    """A name that may be broken where a person would; what it is made of is escaped."""
+    words = [re.split(r"(?<=[_/:.-])(?=[^_/:.-])", word) if len(word) > _LONG else [word] for word in name.split(" ")]
+    return Markup(" ").join(Markup("<wbr>").join(parts) for parts in words)
 
 
 def _shown(result: Result | str) -> dict[str, Any]:
@@ -191,6 +207,25 @@ def _family(comparison: Comparison | str) -> str:
     if isinstance(comparison, str):
         return ""
     return next((note for note in comparison.notes if note.startswith("p adjusted by Holm")), "")
+
+
+def _claims(comparison: Comparison | str) -> dict[str, Any]:
+    """What can be claimed of each pair, those that tell something first where there are many; or why nothing can."""
+    if isinstance(comparison, str):
+        return {"reason": comparison}
+    pairs, level = claims_by_pair(comparison), comparison.made["level"]
+    told = [pair for pair in pairs if pair.tells or len(pairs) <= _PAIRS]
+    folded = [pair for pair in pairs if pair not in told]
+    about = {"level": f"{100 * level:g}%", "alpha": f"{1 - level:.3g}", "family": family(comparison)}
+    return {"reason": "", "told": told, "folded": folded, **about}
+
+
+def _flow(rollouts: Rollouts, done: Analyses) -> dict[str, Any]:
+    """The flow of rollouts to the cells, then that of tasks to the pairs."""
+    steps = flow(rollouts.ledger, rollouts.frame, done.comparison, done.summary.by)
+    pairs = [step for step in steps if step.stage == "pair"]
+    reason = done.comparison if isinstance(done.comparison, str) else ""
+    return {"steps": steps[: -len(pairs) or None], "pairs": pairs[:_PAIRS], "folded": pairs[_PAIRS:], "reason": reason}
 
 
 def _classes(first_errors: Any) -> Markup | str:

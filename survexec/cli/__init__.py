@@ -1,0 +1,11 @@
+"""The command line: parse, call, print. Only the result goes to standard output; messages go to standard error."""
+
+from survexec.cli import analyses, folders
+from survexec.cli.app import app
+
+__all__ = ["analyses", "app", "folders", "main"]
+
+
+def main() -> None:
+    """Entry point."""
+    app(prog_name="survexec")

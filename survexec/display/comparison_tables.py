@@ -1,0 +1,147 @@
+"""Grids of a comparison: differences, tests, ratios, equivalence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+import pandas as pd
+
+from survexec.display.markup import Cell, Grid, Row
+from survexec.display.wording import (
+    IN_CALLS,
+    INTERVALS,
+    UNDEFINED,
+    caption,
+    dash,
+    estimate,
+    groups,
+    methods_of,
+    number,
+    p_value,
+    pair_name,
+    ratio,
+    split_by,
+)
+from survexec.statistics.estimands import METRICS
+from survexec.statistics.families import ADJUSTMENTS
+
+_MARKS: Final = ("", "†", "‡", "§", "¶")
+_MEASURES: Final = {"risk_ratio": "risk ratio", "odds_ratio": "odds ratio"}
+
+
+def _comparison(result: Any) -> Grid:
+    """One group of rows a pair, one row a metric."""
+    frame = result.frame
+    varying, shared = split_by(frame, result.by)
+    methods = [name for name in frame["interval"].value_counts(sort=True).index if name]
+    marks = dict(zip(methods, _MARKS, strict=False))
+    pairs = [*varying, "a", "b"]
+    counted = bool(frame.groupby(pairs)["n_pairs"].nunique().gt(1).any())
+    rows = []
+    for key, pair in groups(frame, pairs):
+        group = pair_name(key, "" if counted else f"{pair['n_pairs'].iloc[0]} pairs")
+        for row in pair.itertuples():
+            decimals = _digits(row.metric)
+            sides = [
+                Cell(number(getattr(row, f"estimate_{side}"), decimals), f"({getattr(row, f'denominator_{side}')})")
+                for side in "ab"
+            ]
+            change = replace(estimate(row, decimals, "difference"), mark=marks.get(row.interval, ""))
+            tested = [Cell(p_value(row.p_value)), Cell(p_value(row.p_adjusted)), *[Cell(str(row.n_pairs))] * counted]
+            rows.append(Row((Cell(METRICS[row.metric].label), *sides, change, *tested), group))
+    return Grid(
+        ("Metric", "a", "b", "a − b", "p", "adj. p", *["Pairs"] * counted), tuple(rows), 1,
+        caption("Paired differences", result, shared), "tab:comparison",
+        _tested(result, marks) + dash(rows, "undefined, or no test for this metric"),
+        group="Pair",
+    )  # fmt: skip
+
+
+def _digits(metric: str) -> int:
+    return 2 if metric in IN_CALLS else 3
+
+
+def _bounded(frame: pd.DataFrame, marks: dict[str, str]) -> str:
+    """How the differences were bounded."""
+    bounds = [f"{mark + ': ' if mark else ''}{INTERVALS.get(name, name)}" for name, mark in marks.items()]
+    return "; ".join(bounds) or "none"
+
+
+def _tested(result: Any, marks: dict[str, str]) -> str:
+    """How the differences were bounded and tested."""
+    frame = result.frame
+    foot = f"In parentheses: denominators. Intervals of a − b: {_bounded(frame, marks)}."
+    tests = int(frame["p_value"].notna().sum())
+    if tests:
+        adjust = result.made.get("adjust", "holm")
+        how = "not adjusted" if adjust == "none" else f"adjusted by {ADJUSTMENTS[adjust]} over these {tests} tests"
+        foot += f" p: {methods_of(frame, 'test', str)}; {how}."
+    return foot
+
+
+def _tests(result: Any) -> Grid:
+    """One group of rows a pair, one row a metric and test."""
+    varying, shared = split_by(result.frame, result.by)
+    rows = []
+    for key, pair in groups(result.frame, [*varying, "a", "b"]):
+        for row in pair.itertuples():
+            drawn = f"± {number(row.standard_error, 4)}" if row.standard_error > 0 else ""
+            texts = [Cell(METRICS[row.metric].label), Cell(row.test), Cell(number(row.statistic, 3)),
+                     Cell("" if pd.isna(row.df) else f"{row.df:g}"), Cell(p_value(row.p_value), drawn),
+                     Cell(p_value(row.p_adjusted)), Cell(str(row.n_pairs)), Cell(row.left_out)]  # fmt: skip
+            rows.append(Row(tuple(texts), pair_name(key)))
+    return Grid(
+        ("Metric", "Test", "Statistic", "df", "p", "adj. p", "Tasks", "Left out"), tuple(rows), 2,
+        caption("Tests", result, shared, bounded=False), "tab:tests",
+        "±: standard error of a Monte Carlo p." + dash(rows, "undefined, or a further test that is not adjusted"),
+        group="Pair",
+    )  # fmt: skip
+
+
+def _ratios(result: Any) -> Grid:
+    """One group of rows a pair, one row an event and measure."""
+    varying, shared = split_by(result.frame, result.by)
+    rows = []
+    for key, pair in groups(result.frame, [*varying, "a", "b"]):
+        for row in pair.itertuples():
+            limits = "" if pd.isna(row.lower) else f"[{ratio(row.lower)}, {ratio(row.upper)}]"
+            found = Cell("–" if pd.isna(row.ratio) else ratio(row.ratio), limits)
+            sides = [Cell(number(row.risk_a, 3)), Cell(number(row.risk_b, 3))]
+            texts = (Cell(row.event.capitalize()), Cell(_MEASURES[row.measure]), *sides, found)
+            rows.append(Row(texts, pair_name(key, f"{row.n_pairs} pairs")))
+    return Grid(
+        ("Event", "Measure", "a", "b", "a / b"), tuple(rows), 2, caption("Ratios", result, shared), "tab:ratios",
+        "Intervals: MOVER from Wilson limits, with the correlation over tasks." + dash(rows, UNDEFINED), group="Pair",
+    )  # fmt: skip
+
+
+def _equivalence(result: Any) -> Grid:
+    """One group of rows a pair, one row a metric."""
+    varying, shared = split_by(result.frame, result.by)
+    methods = [name for name in result.frame["interval"].value_counts(sort=True).index if name]
+    marks = dict(zip(methods, _MARKS, strict=False))
+    rows = []
+    for key, pair in groups(result.frame, [*varying, "a", "b"]):
+        for row in pair.itertuples():
+            decimals = _digits(row.metric)
+            change = replace(estimate(row, decimals, "difference"), mark=marks.get(row.interval, ""))
+            p = [Cell(p_value(row.p_non_inferior)), Cell(p_value(row.p_equivalent))]
+            texts = (Cell(METRICS[row.metric].label), change, Cell(f"{row.margin:g}"), *p, Cell(row.conclusion))
+            rows.append(Row(texts, pair_name(key, f"{row.n_pairs} pairs")))
+    return Grid(
+        ("Metric", "a − b", "Margin", "p not inferior", "p equivalent", f"At alpha = {result.made['alpha']:.3g}"),
+        tuple(rows), 1, caption("Equivalence within a margin", result, shared), "tab:equivalence",
+        f"Intervals of a − b: {_bounded(result.frame, marks)}. p of two one-sided tests, by inverting the interval; "
+        "not adjusted." + dash(rows, UNDEFINED),
+        group="Pair",
+    )  # fmt: skip
+
+
+GRIDS: Final[dict[str, Callable[..., Grid]]] = {
+    "comparison": _comparison,
+    "tests": _tests,
+    "ratios": _ratios,
+    "equivalence": _equivalence,
+}

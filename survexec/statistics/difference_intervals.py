@@ -1,0 +1,185 @@
+"""How well a paired difference is known: its interval at any level, and the p-values that inverting it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from survexec.errors import InputError
+from survexec.statistics import proportions
+from survexec.statistics.estimands import Metric
+from survexec.statistics.intervals import without_spread
+from survexec.statistics.metric_tests import hits, is_clustered
+from survexec.statistics.pairing import Pair
+from survexec.statistics.resampling import Replicates
+from survexec.statistics.summary import BOOTSTRAP, proportion_bounds
+
+# Below this denominator the bootstrap of a conditional share covers 92%, MOVER 95.5 to 96%.
+SMALL_DENOMINATOR: Final = 20
+INTERVALS: Final = (*BOOTSTRAP, "mover", "newcombe", "tango")
+
+
+@dataclass(frozen=True, eq=False)
+class DifferenceInterval:
+    """The interval of one metric's difference between the two sides of a pair.
+
+    Parameters
+    ----------
+    name : str
+        Its method; empty where the difference is undefined.
+    bounds : callable
+        Level -> (lower, upper).
+    notes : tuple of str
+        Why this method, or why none.
+    """
+
+    name: str
+    bounds: Callable[[float], tuple[float, float]]
+    notes: tuple[str, ...]
+
+
+def difference_interval(
+    pair: Pair, sample: Replicates, metric: Metric, wanted: str | None = None
+) -> DifferenceInterval:
+    """The interval of a metric's difference.
+
+    Parameters
+    ----------
+    pair : Pair
+    sample : Replicates
+        Of the metric's difference: one cell, one statistic.
+    metric : Metric
+    wanted : str, optional
+        One of `INTERVALS`, where it applies. None: the expanded percentile of the paired bootstrap; MOVER for a share
+        whose denominator is below 20 on a side; Newcombe's where the difference is the same on every task.
+
+    Returns
+    -------
+    DifferenceInterval
+    """
+    denominator = metric.denominator(pair.tally.total)
+    if (denominator == 0).any():
+        side = 0 if denominator[0] == 0 else 1
+        reason = metric.reason(pair.tally.total, side)
+        text = f"{pair.name}: {metric.label} is undefined in {(pair.a, pair.b)[side]}: {reason} (0/0)"
+        return DifferenceInterval("", lambda _: (np.nan, np.nan), (text,))
+    binary = metric.proportion and not metric.conditional and not is_clustered(pair.tally)
+    name, notes = wanted or "expanded_percentile", []
+    if (name in ("newcombe", "tango") and not binary) or (name == "mover" and not metric.proportion):
+        name = "expanded_percentile"
+    if wanted is None and metric.conditional and denominator.min() < SMALL_DENOMINATOR:
+        name = "mover"
+        notes.append(
+            f"{pair.name}: {metric.label} rests on {int(denominator[0])} and {int(denominator[1])}; its interval is "
+            "MOVER from Wilson limits, which takes the two sides as independent"
+        )
+    if name not in BOOTSTRAP:
+        return DifferenceInterval(name, lambda level: closed_form(pair, metric, level, name), tuple(notes))
+    if without_spread(sample).all():
+        same = f"{pair.name}: the difference in {metric.label} is the same on every task; "
+        if binary:
+            notes.append(same + "its interval is Newcombe's")
+            return DifferenceInterval(
+                "newcombe", lambda level: closed_form(pair, metric, level, "newcombe"), tuple(notes)
+            )
+        notes.append(same + "resampling gives no interval")
+        return DifferenceInterval(name, lambda _: (np.nan, np.nan), tuple(notes))
+    undefined = int(np.isnan(sample.values).sum())
+    if undefined:
+        notes.append(f"{pair.name}: {metric.label} is undefined in {undefined} resamples, which are left out")
+
+    def resampled(level: float) -> tuple[float, float]:
+        lower, upper = BOOTSTRAP[name](sample, level)
+        return lower.item(), upper.item()
+
+    return DifferenceInterval(name, resampled, tuple(notes))
+
+
+def checked_interval(interval: str | None) -> str | None:
+    """A name of `INTERVALS`, or None for the defaults.
+
+    Raises
+    ------
+    InputError
+    """
+    if interval is not None and interval not in INTERVALS:
+        raise InputError(f"interval = {interval!r}; it must be one of {', '.join(INTERVALS)}")
+    return interval
+
+
+def closed_form(pair: Pair, metric: Metric, level: float, name: str) -> tuple[float, float]:
+    """Newcombe's or Tango's interval of a difference of paired shares, or MOVER from Wilson limits.
+
+    Parameters
+    ----------
+    pair : Pair
+    metric : Metric
+        A proportion.
+    level : float
+    name : {"newcombe", "tango", "mover"}
+
+    Returns
+    -------
+    lower, upper : float
+    """
+    z = proportions.normal_quantile(level)
+    if name == "mover":
+        low, high, _ = proportion_bounds(metric, pair.tally, z)
+        p = metric(pair.tally.total)
+        lower, upper = proportions.mover(p[0], (low[0], high[0]), p[1], (low[1], high[1]))
+        return float(lower), float(upper)
+    both, b, c, neither = table(pair, metric)
+    if name == "tango":
+        return proportions.tango(b, c, both + b + c + neither, z)
+    lower, upper = proportions.newcombe_paired(both, b, c, neither, z)
+    return float(lower), float(upper)
+
+
+def table(pair: Pair, metric: Metric) -> tuple[int, int, int, int]:
+    """Tasks where both sides hit, only the first, only the second, neither."""
+    first, second = hits(pair.tally, metric).T
+    counts = [first & second, first & ~second, ~first & second, ~first & ~second]
+    return tuple(int(count.sum()) for count in counts)  # type: ignore[return-value]
+
+
+def one_sided(interval: DifferenceInterval, at: float) -> tuple[float, float]:
+    """P-values that the difference is at most, and at least, a value: where the interval's end just reaches it.
+
+    Parameters
+    ----------
+    interval : DifferenceInterval
+    at : float
+
+    Returns
+    -------
+    at_most, at_least : float
+        For the hypotheses "difference <= at" and "difference >= at"; NaN where there is no interval. The two-sided
+        interval at level 1 - 2 alpha lies above `at` exactly where the first is below alpha.
+
+    References
+    ----------
+    Schuirmann (1987), Journal of Pharmacokinetics and Biopharmaceutics 15:657-680 (two one-sided tests).
+    """
+    if np.isnan(interval.bounds(0.9)).any():
+        return np.nan, np.nan
+
+    def p(outside: Callable[[float], bool]) -> float:
+        # the tail alpha at which the end of the interval at 1 - 2 alpha crosses the value; above 1/2 by symmetry
+        low, high = 1e-6, 0.5 - 1e-9
+        if outside(low):
+            return low
+        if not outside(high):
+            return np.nan
+        while high - low > 1e-7:
+            middle = (low * high) ** 0.5 if low < 1e-3 else (low + high) / 2
+            low, high = (low, middle) if outside(middle) else (middle, high)
+        return high
+
+    above = p(lambda tail: interval.bounds(1 - 2 * tail)[0] > at)
+    below = p(lambda tail: interval.bounds(1 - 2 * tail)[1] < at)
+    if np.isnan(above) and np.isnan(below):
+        return 0.5, 0.5
+    return (1 - below if np.isnan(above) else above), (1 - above if np.isnan(below) else below)
