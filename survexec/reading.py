@@ -7,7 +7,7 @@ import json
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +21,8 @@ from survexec.checks import COLUMNS, KEY, Fault, conform, faults_in
 from survexec.errors import InputError, SurvexecWarning
 from survexec.protocol.checker import Checked, check
 from survexec.protocol.readers import Reading, read_file
-from survexec.protocol.trajectory import UNKNOWN, Call, ErrorClass, Outcome, Rule, Verdict
+from survexec.protocol.rejudging import Replay, rejudge
+from survexec.protocol.trajectory import UNKNOWN, Call, ErrorClass, Outcome, Rule, Trajectory, Verdict
 from survexec.rollouts import CALL_COLUMNS, Rollouts, ending_is_crash, ledger_of
 
 # Rewards carry floating noise; tau-bench itself accepts 1 within this distance.
@@ -39,6 +40,10 @@ def read(
     *,
     format: str | None = None,
     rule: Rule | str = Rule.STRICT,
+    replay: str | None = None,
+    replay_options: Mapping[str, Any] | None = None,
+    reference: bool = False,
+    jobs: int | None = None,
     columns: Mapping[str, str] | None = None,
     from_path: str | None = None,
     set: Mapping[str, str] | None = None,
@@ -51,10 +56,19 @@ def read(
     ----------
     paths : str, Path or several
         Files, folders or patterns such as ``"logs/*.json"``. The format of each is found by its content.
-    format : {"tau", "tau2", "table"}, optional
+    format : {"tau", "tau2", "bfcl", "toolsandbox", "table"}, optional
         Insist on a format.
     rule : {"strict", "lookup", "interface"}
         What counts as executable; see `survexec.protocol.trajectory.Rule`.
+    replay : {"bfcl", "tau2", "toolsandbox", "mcp", "phone"} or "module:Class", optional
+        Judge each call by executing it again in this environment, in a child process with limits, instead of by its
+        recorded answer; rollouts without a recorded success get the benchmark's own check. None: recorded answers.
+    replay_options : mapping, optional
+        Of the environment, such as ``{"command": ["my-server"]}`` for "mcp".
+    reference : bool
+        With a replay: add the benchmark's own solution of each task that was read, as model and method "reference".
+    jobs : int, optional
+        Rollouts replayed at a time; -1 for as many as there are processors.
     columns : mapping, optional
         For tables: survexec's name -> the column's name in the file, such as ``{"length": "T", "fed": "FED"}``.
     from_path : str, optional
@@ -92,13 +106,21 @@ def read(
     if crashed not in ("set_aside", "fail"):
         raise InputError(f"crashed = {crashed!r}; it must be 'set_aside' or 'fail'")
     fixed = _settable(set or {})
+    if replay is None and (replay_options or reference or jobs):
+        raise InputError("replay_options, reference and jobs are for a replay; say replay= too")
+    again = None if replay is None else Replay(replay, jobs, dict(replay_options or {}))
     template = _template(from_path) if from_path else None
-    parts = []
+    parts, solved = [], dict[tuple[str, str], None]()
     for path in _watched(_expanded(paths)):
-        part = _read_one(path, format, Rule(rule), columns, success_threshold)
+        part, own = _read_one(path, format, Rule(rule), columns, success_threshold, again)
         if template is not None:
             part = _named_by_path(part, path, template, from_path or "")
         parts.append(replace(part, frame=part.frame.assign(**fixed)))
+        if reference and again is not None:
+            wanted = [t for t in own if (t.benchmark or "", t.task_id) not in solved]
+            solved |= dict.fromkeys((t.benchmark or "", t.task_id) for t in own)
+            solution = Reading(again.about, again.name, trajectories=again.reference(wanted))
+            parts.append(_judged(solution, Rule(rule), success_threshold, again))
     return _assembled(parts, Rule(rule), crashed)
 
 
@@ -139,22 +161,29 @@ def _watched(paths: list[Path]) -> Iterable[Path]:
     return rich.progress.track(paths, "reading", console=console, transient=True, disable=hidden)
 
 
-def _read_one(path: Path, format: str | None, rule: Rule, columns: Mapping[str, str] | None, threshold: float) -> _Part:
-    """One file: its rows, its calls, and its lines of the ledger."""
+def _read_one(
+    path: Path,
+    format: str | None,
+    rule: Rule,
+    columns: Mapping[str, str] | None,
+    threshold: float,
+    again: Replay | None,
+) -> tuple[_Part, Sequence[Trajectory]]:
+    """One file: its rows, its calls, its lines of the ledger, and its trajectories where they can be replayed."""
     reading = read_file(path, format=format, columns=columns)
     if reading.format == "survexec":
-        return _stored(path, rule)
+        return _stored(path, rule), ()
     source = reading.source
     accounts = [(source, "fault", f.reason, 1, f.unit, f.where) for f in reading.faults]
     accounts += [(source, "noted", remark, 1, "files", "") for remark in reading.remarks]
     if reading.frame is None:
-        part = _judged(reading, rule, threshold)
-        return replace(part, accounts=accounts + part.accounts)
+        part = _judged(reading, rule, threshold, again)
+        return replace(part, accounts=accounts + part.accounts), reading.trajectories
     frame, remark = _thresholded(reading.frame, threshold)
     if remark:
         accounts.append((source, "noted", remark, 1, "files", ""))
     given = frame["source"] if "source" in frame.columns else pd.Series(None, index=frame.index, dtype=object)
-    return _Part(frame.assign(source=given.fillna(source)), None, accounts)
+    return _Part(frame.assign(source=given.fillna(source)), None, accounts), ()
 
 
 def _stored(path: Path, rule: Rule) -> _Part:
@@ -182,19 +211,25 @@ def _thresholded(frame: pd.DataFrame, threshold: float) -> tuple[pd.DataFrame, s
     return frame.assign(success=success), f"success is graded; taken as success where it is at least {threshold:g}"
 
 
-def _judged(reading: Reading, rule: Rule, threshold: float) -> _Part:
-    """Trajectories as rows and calls, with what the checker left out of the sequence."""
-    rows, calls = [], []
+def _judged(reading: Reading, rule: Rule, threshold: float, again: Replay | None = None) -> _Part:
+    """Trajectories as rows and calls, with what the checker left out of the sequence and what a replay told."""
+    rows, calls, accounts = [], [], list[_Row]()
     left: Counter[Outcome] = Counter()
-    for at, trajectory in enumerate(reading.trajectories):
-        checked = check(trajectory)
+    if again is None:
+        all_checked = [check(trajectory) for trajectory in reading.trajectories]
+    else:
+        rejudged = rejudge(reading.trajectories, again)
+        all_checked = rejudged.checked
+        accounts += [(reading.source, "fault", why, 1, "rollouts", f"row {t.row}") for t, why in rejudged.lost]
+        accounts += [(reading.source, "noted", *line) for line in rejudged.told]
+    for at, checked in enumerate(all_checked):
         rows.append(_row(checked, rule, threshold))
         left.update(v.outcome for v in checked.verdicts if v.outcome in _LEFT_OUT)
-        judged = zip(trajectory.calls, checked.verdicts, checked.positions, strict=True)
+        judged = zip(checked.trajectory.calls, checked.verdicts, checked.positions, strict=True)
         calls += [(at, *_call(call, verdict, k)) for call, verdict, k in judged]
     frame = pd.DataFrame(rows, columns=[*COLUMNS, "row", "reason"])
     table = pd.DataFrame(calls, columns=["at", *CALL_COLUMNS]).astype({"k": "Int64"})
-    noted: list[_Row] = [(reading.source, "noted", _LEFT_OUT[o], n, "calls", "") for o, n in sorted(left.items())]
+    noted = accounts + [(reading.source, "noted", _LEFT_OUT[o], n, "calls", "") for o, n in sorted(left.items())]
     unknown = int((frame["error_class"] == str(ErrorClass.UNCLASSIFIED)).sum())
     if unknown:
         noted.append((reading.source, "noted", "first errors match no entry of the catalogue", unknown, "rollouts", ""))
@@ -228,12 +263,13 @@ def _row(checked: Checked, rule: Rule, threshold: float) -> dict[str, Any]:
 
 
 def _call(call: Call, verdict: Verdict, k: int | None) -> tuple[Any, ...]:
-    """One call as a row: k, tool, arguments, outcome, error_class, message, lookup."""
+    """One call as a row, in the order of `CALL_COLUMNS`."""
     arguments = call.arguments
     if arguments is not None and not isinstance(arguments, str):
         arguments = json.dumps(arguments, ensure_ascii=False, default=str)
     name = None if verdict.error_class is None else str(verdict.error_class)
-    return k, call.tool, arguments, str(verdict.outcome), name, verdict.message, verdict.lookup
+    classes = ",".join(verdict.classes) or None
+    return k, call.tool, arguments, str(verdict.outcome), name, verdict.message, verdict.lookup, classes
 
 
 def _template(pattern: str) -> re.Pattern[str]:

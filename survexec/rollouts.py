@@ -19,7 +19,7 @@ from survexec.protocol.checker import is_error
 from survexec.protocol.trajectory import Ending, ErrorClass, Outcome, Rule
 
 LEDGER_COLUMNS: Final = ("source", "status", "reason", "count", "unit", "examples")
-CALL_COLUMNS: Final = ("k", "tool", "arguments", "outcome", "error_class", "message", "lookup")
+CALL_COLUMNS: Final = ("k", "tool", "arguments", "outcome", "error_class", "message", "lookup", "classes")
 PARQUET_KEY: Final = b"survexec"
 
 
@@ -33,7 +33,7 @@ class Rollouts:
         ``benchmark, model, method, trial, stratum, ending, success, error_class, invalid_calls, tokens,
         latency_s, cost_usd, overhead_tokens, overhead_latency_s, source``; what is absent gets its neutral value.
     calls : pandas.DataFrame, optional
-        One row a call: the key columns and ``k, tool, arguments, outcome, error_class, message, lookup``.
+        One row a call: the key columns and ``k, tool, arguments, outcome, error_class, message, lookup, classes``.
     ledger : pandas.DataFrame, optional
         What was read, kept, set aside and why: ``source, status, reason, count, unit, examples``.
     rule : {"strict", "lookup", "interface"}
@@ -71,7 +71,7 @@ class Rollouts:
         if faults:
             raise RolloutsError([fault.text for fault in sorted(faults)])
         self.frame: pd.DataFrame = conformed.drop(columns="row", errors="ignore").reset_index(drop=True)
-        self.calls = None if calls is None else calls.reset_index(drop=True)
+        self.calls = None if calls is None else _with_classes(calls).reset_index(drop=True)
         self.ledger: pd.DataFrame = _kept_as_given(self.frame) if ledger is None else ledger.reset_index(drop=True)
         self.rule = Rule(rule)
 
@@ -303,6 +303,11 @@ ASIDE: Final = ("crashed", "fault", "past")
 def counted(count: int, unit: str) -> str:
     """A count with its unit, one or many: "1 file", "3 rollouts"."""
     return f"{count} {unit.removesuffix('s') if count == 1 else unit}"
+
+
+def _with_classes(calls: pd.DataFrame) -> pd.DataFrame:
+    """Calls with all their classes: where only the first is known, that one."""
+    return calls if "classes" in calls.columns else calls.assign(classes=calls["error_class"])
 
 
 def _kept_as_given(frame: pd.DataFrame) -> pd.DataFrame:

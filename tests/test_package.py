@@ -35,7 +35,15 @@ STATISTICS = [
     ["curves", "comparison", "fine_gray", "attribution", "trials", "pass_rates"],
     ["curve_differences", "depths", "survival_tests", "hazards", "ranks", "heterogeneity"],
 ]
-PROTOCOL = [["trajectory", "sampling"], ["readers", "catalogues"], ["checker"]]
+PROTOCOL = [
+    ["trajectory", "sampling"],
+    ["literals"],
+    ["readers", "catalogues"],
+    ["checker"],
+    ["environments", "judging", "information", "replay"],
+    ["replaying"],
+    ["rejudging"],
+]
 
 
 def imported(path: Path) -> set[str]:

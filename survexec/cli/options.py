@@ -25,6 +25,8 @@ class LogFormat(StrEnum):
 
     TAU = "tau"
     TAU2 = "tau2"
+    BFCL = "bfcl"
+    TOOLSANDBOX = "toolsandbox"
     TABLE = "table"
 
 

@@ -1,6 +1,7 @@
 """The options of reading logs, given to every command that reads some."""
 
 import inspect
+import json
 import warnings
 from collections.abc import Callable
 from functools import wraps
@@ -20,6 +21,23 @@ if TYPE_CHECKING:
 def _read(
     logs: Logs,
     rule: Annotated[Rule, typer.Option(help="What counts as executable.")] = Rule.STRICT,
+    replay: Annotated[
+        str | None,
+        typer.Option(
+            help="Execute each call again: bfcl, tau2, toolsandbox, mcp, phone or module:Class; see survexec env list.",
+            metavar="NAME",
+        ),
+    ] = None,
+    replay_options: Annotated[
+        str | None,
+        typer.Option(
+            help='Of the environment, as JSON, such as \'{"command": ["my-server"]}\' for mcp.', metavar="JSON"
+        ),
+    ] = None,
+    reference: Annotated[
+        bool, typer.Option("--reference", help="With --replay: add the benchmark's own solutions as a row.")
+    ] = False,
+    jobs: Annotated[int | None, typer.Option(help="Rollouts replayed at a time; -1 for all processors.")] = None,
     from_path: Annotated[
         str | None, typer.Option(help="Take columns from the end of each path, such as '{model}/{method}.json'.")
     ] = None,
@@ -46,9 +64,21 @@ def _read(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SurvexecWarning)
         return survexec.read(
-            logs, format=log_format, rule=rule, columns=_pairs(column, "--column"), from_path=from_path,
+            logs, format=log_format, rule=rule, replay=replay, replay_options=_options(replay_options),
+            reference=reference, jobs=jobs, columns=_pairs(column, "--column"), from_path=from_path,
             set=_pairs(set_, "--set"), success_threshold=success_threshold, crashed=crashed.replace("-", "_"),
         )  # fmt: skip
+
+
+def _options(text: str | None) -> dict[str, Any] | None:
+    """Options of an environment, given as a JSON object."""
+    try:
+        found = None if text is None else json.loads(text)
+    except ValueError:
+        found = text
+    if not (found is None or isinstance(found, dict)):
+        raise typer.BadParameter(f"{text!r} is no JSON object", param_hint="--replay-options")
+    return found
 
 
 def _pairs(texts: list[str] | None, option: str) -> dict[str, str]:

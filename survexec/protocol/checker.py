@@ -1,7 +1,7 @@
 """Trajectory -> verdict per call, length, first-error depth and class.
 
-Recorded mode: what the environment answered decides. A call whose arguments could not be decoded here is as
-good as any other where the environment took it.
+Recorded mode (`check`): what the environment answered decides. A call whose arguments could not be decoded here is
+as good as any other where the environment took it. Verdicts of a replay are placed by `checked`.
 """
 
 from __future__ import annotations
@@ -90,12 +90,35 @@ def check(trajectory: Trajectory) -> Checked:
     ...     Call("search_contacts", {"phone": "+358401234"}, "[{'id': 'c-7'}]", error=False),
     ...     Call("remove_contact", {"id": "c-7"}, "removed", error=False),
     ... )
-    >>> checked = check(Trajectory("1", calls, Ending.COMPLETED))
-    >>> checked.length, checked.first_error(Rule.STRICT)
+    >>> found = check(Trajectory("1", calls, Ending.COMPLETED))
+    >>> found.length, found.first_error(Rule.STRICT)
     (3, (1, <ErrorClass.UNCLASSIFIED: 'unclassified'>, 1))
     """
     catalogue = catalogue_for(trajectory.benchmark)
-    verdicts = tuple(_judge(call, catalogue) for call in trajectory.calls)
+    return checked(trajectory, tuple(_judge(call, catalogue) for call in trajectory.calls))
+
+
+def checked(trajectory: Trajectory, verdicts: tuple[Verdict, ...]) -> Checked:
+    """Place judged calls in their sequence, whether recorded or replayed.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+    verdicts : tuple of Verdict
+        One per call.
+
+    Returns
+    -------
+    Checked
+        Censored at the first unjudged call; calls that never reached the environment have no place.
+
+    Examples
+    --------
+    >>> from survexec.protocol.trajectory import Call, Ending, Outcome, Trajectory, Verdict
+    >>> rollout = Trajectory("1", (Call("f"), Call("g")), Ending.COMPLETED)
+    >>> checked(rollout, (Verdict(Outcome.INFRASTRUCTURE), Verdict(Outcome.OK))).positions
+    (None, 1)
+    """
     positions: list[int | None] = []
     length = 0
     censored = False
@@ -154,9 +177,9 @@ def _judge(call: Call, catalogue: Catalogue | None) -> Verdict:
         return _UNJUDGED
     if is_infrastructure(text):
         return Verdict(Outcome.INFRASTRUCTURE, message=message_of(text))
-    if not (call.error or (catalogue and catalogue.is_refusal(text))):
+    if not (call.error or (catalogue and catalogue.is_refusal(text, call.tool))):
         return _OK
     error_class, lookup = ErrorClass.UNCLASSIFIED, False
     if catalogue:
         error_class, lookup = catalogue.match(call.tool, text)
-    return Verdict(Outcome.INVALID, error_class, message_of(text), lookup)
+    return Verdict(Outcome.INVALID, error_class, message_of(text), lookup, (error_class,))

@@ -75,12 +75,15 @@ class Call:
         What came back. None: no result was recorded.
     error : bool or None
         The log's own error flag. None: the format has no flag, or it was not set.
+    turn : int
+        The turn of the conversation it was made in, from 0, where the format has turns.
     """
 
     tool: str
     arguments: dict[str, Any] | str | None = None
     observation: str | None = None
     error: bool | None = None
+    turn: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +100,15 @@ class Verdict:
         The refusal, without its prefix. Given for invalid and infrastructure calls.
     lookup : bool
         True where the refusal is the answer of a read-only call that found nothing.
+    classes : tuple of ErrorClass
+        Every class that applies, in order of priority; the first is `error_class`. Empty for a call that is ok.
     """
 
     outcome: Outcome
     error_class: ErrorClass | None = None
     message: str | None = None
     lookup: bool = False
+    classes: tuple[ErrorClass, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +139,13 @@ class Trajectory:
         Position in that file, from 1.
     reason : str or None
         Why it was cut or crashed, in the log's words.
+    turns : int
+        Turns of the conversation, those without a call included; 1 where the format has none.
+    said : tuple of (int, str)
+        What the user said, each text with the number of the agent's calls before it.
+    user_calls : tuple of (int, Call)
+        Calls of the user, each with the number of the agent's calls before it: replayed, since they change the state,
+        but never judged.
     """
 
     task_id: str
@@ -150,3 +163,6 @@ class Trajectory:
     source: str = ""
     row: int = 0
     reason: str | None = None
+    turns: int = 1
+    said: tuple[tuple[int, str], ...] = ()
+    user_calls: tuple[tuple[int, Call], ...] = ()

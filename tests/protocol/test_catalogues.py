@@ -7,22 +7,38 @@ from importlib import resources
 
 import pytest
 
-from survexec.protocol.catalogues import catalogue_for, is_infrastructure, message_of, normalise, unwrap
+from survexec.protocol.catalogues import catalogue_for, error_in, is_infrastructure, message_of, normalise, unwrap
 from survexec.protocol.checker import check
 from survexec.protocol.readers import read_file
 from survexec.protocol.trajectory import ErrorClass, Outcome
 
-TAU = catalogue_for("tau-retail")
+TAU, BFCL = catalogue_for("tau-retail"), catalogue_for("bfcl")
 FOLDER = resources.files("survexec.protocol.catalogues")
-INFRASTRUCTURE = tomllib.loads(FOLDER.joinpath("infrastructure.toml").read_text("utf-8"))
+TABLES = {file.name: tomllib.loads(file.read_text("utf-8")) for file in FOLDER.iterdir() if file.suffix == ".toml"}
+INFRASTRUCTURE = TABLES.pop("infrastructure.toml")
+CATALOGUES = {name: catalogue_for(next(iter(table["versions"]))) for name, table in TABLES.items()}
+ENTRIES = [
+    pytest.param(catalogue, entry, id=f"{name}-{entry.pattern.pattern}")
+    for name, catalogue in sorted(CATALOGUES.items())
+    for entry in catalogue.entries
+]
 
 
-@pytest.mark.parametrize("entry", TAU.entries, ids=lambda entry: entry.pattern.pattern)
-def test_every_example_is_a_refusal_and_meets_its_own_entry_first(entry):
-    first = next(other for other in TAU.entries if other.pattern.fullmatch(normalise(entry.example)))
-    assert TAU.is_refusal(entry.example)
-    assert first is entry
+@pytest.mark.parametrize(("catalogue", "entry"), ENTRIES)
+def test_every_example_is_a_refusal_and_meets_its_own_entry_first(catalogue, entry):
+    for tool in entry.tools or {"f"}:
+        first = next(other for other in catalogue.entries if other.meets(tool, normalise(entry.example)))
+        assert first is entry
+        # toolsandbox and phone may set a flag where no form tells
+        assert catalogue.is_refusal(entry.example, tool) or catalogue not in (TAU, BFCL)
     assert entry.error_class is not ErrorClass.UNCLASSIFIED
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+def test_a_catalogue_is_found_by_every_benchmark_it_covers(table):
+    for benchmark in table["versions"]:
+        assert catalogue_for(benchmark).benchmark == table["benchmark"]
+        assert catalogue_for(f"{benchmark}-part").versions == table["versions"]
 
 
 @pytest.mark.parametrize("rule", INFRASTRUCTURE["rule"], ids=lambda rule: rule["example"])
@@ -128,6 +144,83 @@ def test_not_found_is_an_answer_only_from_a_tool_that_reads():
     assert TAU.match("get_order_details", "Error: 'order_id'") == (ErrorClass.SCHEMA, False)
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"booking_status": false, "error": "Token expired"}', "Token expired"),
+        ('{"error": "distance not found in database.", "intermediaryCities": []}', "distance not found in database."),
+        ('{"error": 404}', "404"),
+        ("[{'error': 'User not authenticated. Please log in to view tickets.'}]", None),
+        ("['Error: User not authenticated. Please log in to view the watchlist.']", None),
+        ("Error during execution: GorillaFileSystem.ls() takes 1 positional argument but 2 were given", None),
+        ("Error decoding the model response. Proceed to next turn.", None),
+    ],
+)
+def test_bfcl_refuses_in_many_forms(text, message):
+    assert BFCL.is_refusal(text, "any")
+    assert error_in(text) == message
+    assert not message or message_of(text) == message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "None",
+        '{"file_content": "{\\"error\\": 1}"}',
+        '{"matching_lines": ["Error during execution: x"]}',
+        '{"error": null}',
+        '{"errors": 2}',
+        "{'error': Decimal('1')}",
+        '[{"content": "error: none"}]',
+        '{"error": "cut off',
+    ],
+)
+def test_the_word_error_inside_an_answer_of_bfcl_is_no_refusal(text):
+    assert not BFCL.is_refusal(text, "cat")
+
+
+def test_an_error_among_other_things_is_a_refusal_only_where_the_catalogue_says_so():
+    text = '{"status": false, "error": "user not found"}'
+    assert BFCL.is_refusal(text)
+    assert not TAU.is_refusal(text)
+
+
+@pytest.mark.parametrize(
+    ("tool", "text", "error_class", "lookup"),
+    [
+        ("ticket_login", '{"success": false}', ErrorClass.SCHEMA, False),
+        ("TicketAPI.logout", "{'success': False}", ErrorClass.PRECONDITION, False),
+        ("get_zipcode_based_on_city", '{"zipcode": "00000"}', ErrorClass.DEPENDENCY, True),
+        ("get_symbol_by_name", '{"symbol": "Stock not found"}', ErrorClass.DEPENDENCY, True),
+    ],
+)
+def test_a_soft_refusal_is_one_for_its_own_tools_only(tool, text, error_class, lookup):
+    assert BFCL.is_refusal(text, tool)
+    assert BFCL.match(tool, text) == (error_class, lookup)
+    assert not BFCL.is_refusal(text, "another")
+    assert not BFCL.is_refusal(text)
+
+
+@pytest.mark.parametrize(
+    ("tool", "text"),
+    [
+        ("ticket_login", '{"success": true}'),
+        ("authenticate_twitter", '{"authentication_status": false}'),
+        ("retweet", '{"retweet_status": "Already retweeted"}'),
+        ("trading_get_login_status", '{"status": false}'),
+        ("estimate_drive_feasibility_by_mileage", '{"canDrive": false}'),
+        ("get_zipcode_based_on_city", '{"zipcode": "94016"}'),
+    ],
+)
+def test_a_negative_answer_that_says_nothing_failed_is_none(tool, text):
+    assert not BFCL.is_refusal(text, tool)
+
+
+def test_one_text_can_have_a_class_for_one_tool_and_another_for_the_rest():
+    assert BFCL.match("lockDoors", "Error during execution: 'rear'")[0] is ErrorClass.DEPENDENCY
+    assert BFCL.match("get_user_tickets", "Error during execution: 'rear'")[0] is ErrorClass.STATE_CONSISTENCY
+
+
 def test_what_no_entry_knows_is_unclassified():
     assert TAU.match("f", "Error: the moon is in the wrong phase") == (ErrorClass.UNCLASSIFIED, False)
 
@@ -138,6 +231,7 @@ def test_a_catalogue_is_chosen_by_the_family_of_the_benchmark():
     assert catalogue_for(None) is None
 
 
+@pytest.mark.parametrize("catalogue", CATALOGUES.values(), ids=CATALOGUES)
 @pytest.mark.parametrize(
     "text",
     [
@@ -153,12 +247,19 @@ def test_a_catalogue_is_chosen_by_the_family_of_the_benchmark():
         "[" + " " * 10_000,
         "item " + "not found " * 1_000 + "x",
         "(<string>, line " * 700,
+        '{"error": "' + "cp: cannot copy '" * 600,
+        "cannot " * 1_400,
+        "mv: cannot move '': " * 500,
+        "insufficient funds: " * 500,
+        " must be str, not " * 500,
+        '{"message": ' * 900,
     ],
 )
-def test_no_text_makes_a_pattern_slow(text):
+def test_no_text_makes_a_pattern_slow(catalogue, text):
     start = time.perf_counter()
-    TAU.is_refusal(text)
-    TAU.match("f", text)
+    for tool in ("f", "logarithm", "message_login"):
+        catalogue.is_refusal(text, tool)
+        catalogue.match(tool, text)
     is_infrastructure(text[:300])
     assert time.perf_counter() - start < 1
 
@@ -213,3 +314,34 @@ def test_every_documented_message_has_its_documented_class(shared):
     told = list(documented_messages((shared / "errors/tau_errors.md").read_text()))
     assert len(told) > 80
     assert {message for message, kind in told if TAU.match("f", message)[0] != kind} == DESCRIBED
+
+
+# Lines of the list of BFCL's errors that describe what is said instead of quoting it: the examples above meet them.
+DESCRIBED_BFCL = {
+    "Error during execution: C.m() missing N required positional argument(s): ...",
+    "Error during execution: C.m() takes N positional arguments but M were given",
+    "ValueError File 'F' already exists in directory 'D'.",
+    "ValueError Directory 'D' already exists in directory 'P'.",
+    "AttributeError 'Directory' object has no attribute '_write'",
+    "TypeError/AttributeError when path is None",
+    "OverflowError / ZeroDivisionError leak as 'Error during execution: ...'",
+    "Error during execution: 'created_by'  (KeyError leak)",
+    "ValueError time data 'x' does not match format '%Y-%m-%d'  (leak)",
+    "ValueError No available route for the given airports.  (leaks as exception)",
+    "ValueError Invalid travel class. Options are: economy, business, first.  (leaks)",
+    "KeyError 'card_id'/'travel_cost'/card not in list  (leak)",
+    "ValueError No available exchange rate for the given currencies.  (leaks)",
+    "ValueError could not convert string to float  (leak)",
+}
+
+
+def test_every_documented_message_of_bfcl_has_its_documented_class(shared):
+    lines = re.findall(r"- (\S+) -> (.*?) -> \*\*(\S+)\*\*", (shared / "errors/bfcl_errors.md").read_text())
+    quoted = [line for line in lines if "(soft" not in line[1] and not re.match(r"[{\[][{'\w]+:", line[1])]
+    assert len(lines) > 180
+    assert len(quoted) > 160
+    wrong = set()
+    for name, said, kind in quoted:
+        found = BFCL.match(name.rpartition(".")[2], re.sub(r"\{[^{}]+\}", "X1", said))[0]
+        wrong |= set() if found == kind else {said}
+    assert wrong == DESCRIBED_BFCL

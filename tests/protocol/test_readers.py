@@ -152,8 +152,8 @@ def test_a_forced_format_that_does_not_fit_is_a_fault(write, format):
 
 def test_an_unknown_format_or_column_is_the_callers_mistake(write):
     path = write(json.dumps([TAU_ROW]))
-    with pytest.raises(InputError, match="tau, tau2, table"):
-        read_file(path, format="bfcl")
+    with pytest.raises(InputError, match="tau, tau2, bfcl, toolsandbox, table"):
+        read_file(path, format="inspect")
     with pytest.raises(InputError, match="did you mean 'length'"):
         read_file(path, columns={"lenght": "T"})
 

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Protocol
 
 from survexec.errors import InputError
+from survexec.protocol.readers.bfcl import BfclReader
 from survexec.protocol.readers.documents import Document, Fault, Reading, UnreadableError
 from survexec.protocol.readers.tables import TableReader, check_names, read_table
 from survexec.protocol.readers.tau import TauReader
 from survexec.protocol.readers.tau2 import Tau2Reader
+from survexec.protocol.readers.toolsandbox import ToolSandboxReader
 
 __all__ = ["READERS", "Document", "Fault", "Reader", "Reading", "read_file", "read_table"]
 
@@ -36,7 +38,7 @@ class Reader(Protocol):
         """Read a document; raises `UnreadableError` where nothing of it can be read."""
 
 
-READERS: tuple[Reader, ...] = (TauReader(), Tau2Reader(), TableReader())
+READERS: tuple[Reader, ...] = (TauReader(), Tau2Reader(), BfclReader(), ToolSandboxReader(), TableReader())
 
 
 def read_file(path: Path, *, format: str | None = None, columns: Mapping[str, str] | None = None) -> Reading:

@@ -66,13 +66,19 @@ def decode_arguments(value: Any) -> dict[str, Any] | str | None:
     try:
         decoded = _JSON.decode(value)
     except (ValueError, RecursionError):
-        decoded = _literal(value.strip())
+        decoded = literal(value.strip(), "{")
     return decoded if isinstance(decoded, dict) else value
 
 
-def _literal(text: str) -> Any:
-    """Value of a Python literal that JSON can hold too, else None."""
-    if len(text) >= LITERAL_LIMIT or not text.startswith("{"):
+def literal(text: str, opening: str) -> Any:
+    """Value of a Python literal that begins so and that JSON can hold too, else None.
+
+    Examples
+    --------
+    >>> literal("['1', '2']", "["), literal("['1', id]", "[")
+    (['1', '2'], None)
+    """
+    if len(text) >= LITERAL_LIMIT or not text.startswith(opening):
         return None
     try:
         if '"' not in text and "\\" not in text:
@@ -91,18 +97,50 @@ def _literal(text: str) -> Any:
 
 
 class CallLog:
-    """Calls in order, and the results that come back for them.
+    """Calls in order, the results that come back for them, and what the user said in between.
 
     A result finds its call by id. One without an id goes to the first unanswered call of the latest message;
     one whose id no call has, to the first there that has no id either.
+
+    A turn is all that the agent says and does after it has heard the user and before it hears the user again; what it
+    says before it has heard anything belongs to the first.
     """
 
     def __init__(self) -> None:
-        # An entry is [tool, arguments, call id, observation, error].
+        # An entry is [tool, arguments, call id, observation, error, turn].
         self._entries: list[list[Any]] = []
         self._by_id: dict[str | int, list[list[Any]]] = {}
         self._latest: list[list[Any]] = []
+        self._said: list[tuple[int, str]] = []
+        self._turn = -1
+        self._heard = False
         self.unmatched = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def turns(self) -> int:
+        """Turns so far, the one that goes on included; at least one."""
+        return max(self._turn, 0) + 1
+
+    @property
+    def said(self) -> tuple[tuple[int, str], ...]:
+        """What the user said, each text with the number of calls before it."""
+        return tuple(self._said)
+
+    def hear(self, content: Any) -> None:
+        """Add what the user said."""
+        text = text_of(content)
+        if text:
+            self._said.append((len(self._entries), text))
+            self._heard = True
+
+    def speak(self) -> None:
+        """Begin a turn, if the user was heard since the agent spoke last."""
+        if self._heard:
+            self._turn += 1
+            self._heard = False
 
     def message(self) -> None:
         """Begin the calls of another message."""
@@ -110,7 +148,7 @@ class CallLog:
 
     def call(self, tool: str | None, arguments: Any, call_id: str | int | None = None) -> None:
         """Add a call to the message."""
-        entry = [tool or "", arguments, call_id, None, None]
+        entry = [tool or "", arguments, call_id, None, None, max(self._turn, 0)]
         self._entries.append(entry)
         self._latest.append(entry)
         if call_id:
@@ -137,7 +175,7 @@ class CallLog:
         """All calls with what came of them."""
         return tuple(
             [
-                Call(tool, decode_arguments(arguments), observation, error)
-                for tool, arguments, _, observation, error in self._entries
+                Call(tool, decode_arguments(arguments), observation, error, turn)
+                for tool, arguments, _, observation, error, turn in self._entries
             ]
         )

@@ -11,15 +11,13 @@ from typing import Any
 import msgspec
 
 from survexec.protocol.readers.documents import (
-    NULL,
     Document,
     Fault,
     Reading,
     Shape,
     UnreadableError,
-    plain,
 )
-from survexec.protocol.readers.messages import CallLog, first_line
+from survexec.protocol.readers.messages import CallLog, decode_arguments, first_line, literal
 from survexec.protocol.trajectory import Ending, Trajectory
 
 # Tools that only one domain has; the others (think, calculate, get_user_details, ...) tell nothing.
@@ -69,7 +67,7 @@ class _ToolCall(msgspec.Struct, gc=False):
 
 class _Message(msgspec.Struct, gc=False):
     role: str | None = None
-    content: msgspec.Raw = NULL
+    content: Any = None
     tool_calls: list[_ToolCall] | None = None
     function_call: _Function | None = None
     tool_call_id: str | int | None = None
@@ -129,16 +127,31 @@ def _calls(messages: list[_Message]) -> CallLog:
     log = CallLog()
     for message in messages:
         if message.role in ("tool", "function"):
-            log.result(plain(message.content), None, message.tool_call_id)
-        elif message.role == "assistant" and message.tool_calls:
-            log.message()
-            for call in message.tool_calls:
-                function = call.function or _Function()
-                log.call(function.name, function.arguments, call.id)
-        elif message.role == "assistant" and message.function_call:
-            log.message()
-            log.call(message.function_call.name, message.function_call.arguments)
+            log.result(message.content, None, message.tool_call_id)
+        elif message.role == "user":
+            log.hear(message.content)
+        elif message.role == "assistant":
+            log.speak()
+            if message.tool_calls:
+                log.message()
+                for call in message.tool_calls:
+                    function = call.function or _Function()
+                    log.call(function.name, _arguments(function.arguments), call.id)
+            elif message.function_call:
+                log.message()
+                log.call(message.function_call.name, message.function_call.arguments)
     return log
+
+
+def _arguments(written: Any) -> Any:
+    """Arguments of a call; a log that writes them as Python has made a text of each value first, lists too."""
+    if not isinstance(written, str) or not written.startswith("{'") or "[" not in written:
+        return written
+    decoded = decode_arguments(written)
+    if not isinstance(decoded, dict):
+        return decoded
+    lists = {name: literal(value, "[") for name, value in decoded.items() if isinstance(value, str)}
+    return decoded | {name: value for name, value in lists.items() if isinstance(value, list)}
 
 
 def _trajectory(row: _Row, calls: CallLog, benchmark: str, trial: int, source: str, number: int) -> Trajectory:
@@ -154,6 +167,8 @@ def _trajectory(row: _Row, calls: CallLog, benchmark: str, trial: int, source: s
         source=source,
         row=number,
         reason=(first_line(error) or "no messages and no error recorded") if crashed else None,
+        turns=calls.turns,
+        said=calls.said,
     )
 
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from survexec.protocol.readers.documents import (
-    NULL,
     Document,
     Fault,
     Reading,
@@ -22,10 +22,9 @@ from survexec.protocol.readers.documents import (
     decode_as,
     elements,
     one_line,
-    plain,
 )
 from survexec.protocol.readers.messages import CallLog, first_line
-from survexec.protocol.trajectory import Ending, Trajectory
+from survexec.protocol.trajectory import Call, Ending, Trajectory
 
 ENDINGS = {
     "user_stop": Ending.COMPLETED,
@@ -56,7 +55,7 @@ class _Usage(msgspec.Struct, gc=False):
 class _Message(msgspec.Struct, gc=False):
     role: str | None = None
     id: str | int | None = None
-    content: msgspec.Raw = NULL
+    content: Any = None
     tool_calls: list[_ToolCall] | None = None
     requestor: str | None = None
     error: bool | None = None
@@ -155,7 +154,7 @@ def _trajectory(row: _Simulation, info: _Info, source: str, number: int, noted: 
     messages = row.messages or []
     if not messages and row.ticks:
         raise UnreadableError("a voice run (`ticks` and no messages): only runs with `messages` can be read")
-    calls = _calls(messages, noted)
+    calls, of_user = _calls(messages, noted)
     ending, reason = _ending(row, noted)
     agent = info.agent_info or _Agent()
     reward = row.reward_info.reward if row.reward_info else None
@@ -175,29 +174,41 @@ def _trajectory(row: _Simulation, info: _Info, source: str, number: int, noted: 
         source=source,
         row=number,
         reason=reason,
+        turns=calls.turns,
+        said=calls.said,
+        user_calls=of_user,
     )
 
 
-def _calls(messages: list[_Message], noted: Counter[str]) -> CallLog:
-    """Collect the calls of the agent; in some domains the user has tools too."""
-    log = CallLog()
-    of_user = 0
+def _calls(messages: list[_Message], noted: Counter[str]) -> tuple[CallLog, tuple[tuple[int, Call], ...]]:
+    """Collect the calls of the agent and, apart from them, those of the user, who has tools in some domains."""
+    log, of_user = CallLog(), CallLog()
+    places: list[tuple[int, int]] = []  # of each call of the user: calls of the agent before it, and the turn
     for message in messages:
         if message.role == "tool":
-            if message.requestor != "user":
-                log.result(plain(message.content), message.error, message.id)
+            answered = of_user if message.requestor == "user" else log
+            answered.result(message.content, message.error, message.id)
             continue
+        if message.role == "assistant":
+            log.speak()
+        elif message.role == "user":
+            log.hear(message.content)
         log.message()
-        for call in message.tool_calls or []:
+        if not message.tool_calls:
+            continue
+        of_user.message()
+        for call in message.tool_calls:
             if message.role == "assistant" and call.requestor != "user":
                 log.call(call.name, call.arguments, call.id)
             else:
-                of_user += 1
-    if of_user:
-        noted["calls by the user, not by the agent: left out"] += of_user
+                of_user.call(call.name, call.arguments, call.id)
+                places.append((len(log), log.turns - 1))
+    if places:
+        noted["calls by the user, not by the agent: left out"] += len(places)
     if log.unmatched:
         noted["results answer no recorded call: left out"] += log.unmatched
-    return log
+    placed = zip(places, of_user.calls(), strict=True)
+    return log, tuple((before, replace(call, turn=turn)) for (before, turn), call in placed)
 
 
 def _ending(row: _Simulation, noted: Counter[str]) -> tuple[Ending, str | None]:
