@@ -142,6 +142,6 @@ def compare(
     )  # fmt: skip
     shown: dict[Show, Callable[[], Result]] = {
         Show.DIFFERENCES: lambda: made, Show.TESTS: lambda: made.tests, Show.RATIOS: lambda: made.ratios,
-        Show.EQUIVALENCE: lambda: made.equivalence(margin),
+        Show.EQUIVALENCE: lambda: made.equivalence(margin or 0.0),
     }  # fmt: skip
     write(shown[show](), format, output)

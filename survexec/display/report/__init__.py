@@ -77,7 +77,10 @@ def report(
         drawn = [drawing.name for drawing in DRAWINGS if not drawing.missing(done)]
         handed = helper.hand(drawn, done, figures)
         rules = under_each_rule(rollouts, done.summary)
-        _write_tables({**vars(done), "rules": rules}, folder / "tables")
+        beside = {"tests": done.comparison, "ratios": done.comparison}
+        if not isinstance(done.comparison, str):
+            beside = {"tests": done.comparison.tests, "ratios": done.comparison.ratios}
+        _write_tables({**vars(done), **beside, "rules": rules}, folder / "tables")
         rollouts.ledger.to_csv(folder / "ledger.csv", index=False)
         mine = draw(reversed(drawn), done, figures)  # from the other end: the two meet in between
         rest = [name for name in drawn if name not in mine]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -12,11 +12,13 @@ import pandas as pd
 from survexec.errors import InputError
 from survexec.protocol.trajectory import Rule
 from survexec.rollouts import Rollouts
+from survexec.statistics.attribution import Attribution, attribute
 from survexec.statistics.comparison import Comparison, compare
 from survexec.statistics.curves import Curves, FirstErrors, curves, first_errors
 from survexec.statistics.summary import Summary, summarize
 from survexec.statistics.tally import checked_by
 
+_Found = TypeVar("_Found")
 # What the rules move, and the denominator of RR.
 MOVED = ("ter", "mean_fed", "auc_pec", "rr_eligible", "rr", "success")
 NO_CALLS = "not every source has its single calls, only depths; read the logs themselves, not a table, to see this"
@@ -30,6 +32,7 @@ class Analyses:
     ----------
     summary : Summary
     comparison : Comparison or str
+    attribution : Attribution or str
     pec, pec_elig, states : Curves
     first_errors : FirstErrors
     calls : pandas.DataFrame or str
@@ -38,6 +41,7 @@ class Analyses:
 
     summary: Summary
     comparison: Comparison | str
+    attribution: Attribution | str
     pec: Curves
     pec_elig: Curves
     states: Curves
@@ -76,15 +80,15 @@ def analyse(
     pec, pec_elig, states = (curves(rollouts, by, kind=kind, **how) for kind in ("pec", "pec_elig", "states"))
     calls = NO_CALLS if rollouts.calls is None else rollouts.call_states()
     within = [name for name in by if name != between]
-    return Analyses(
-        summary, _compared(rollouts, between, within, how), pec, pec_elig, states, first_errors(rollouts, by), calls
-    )
+    compared = _or_reason(lambda: compare(rollouts, between, within, **how))
+    parts = _or_reason(lambda: attribute(rollouts, between, within, **how))
+    return Analyses(summary, compared, parts, pec, pec_elig, states, first_errors(rollouts, by), calls)
 
 
-def _compared(rollouts: Rollouts, between: str, within: list[str], how: dict[str, Any]) -> Comparison | str:
-    """Paired differences, or why there are none."""
+def _or_reason(work: Callable[[], _Found]) -> _Found | str:
+    """A result, or why there is none."""
     try:
-        return compare(rollouts, between, within, **how)
+        return work()
     except InputError as reason:
         return str(reason)
 

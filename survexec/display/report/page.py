@@ -83,7 +83,7 @@ def page(rollouts: Rollouts, done: Analyses, rules: Summary | str, figures: Path
     template = environment.from_string((resources.files(__package__) / "page.html").read_text(encoding="utf-8"))
     varying, shared = tables.split_by(done.summary.frame, done.summary.by)
     ledger_notes = set(rollouts.notes)
-    results = [done.summary, done.comparison]
+    results = [done.summary, done.comparison, done.attribution]
     notes = dict.fromkeys(note for result in results if isinstance(result, Result) for note in result.notes)
     return template.render(
         title=_title(rollouts),
@@ -95,6 +95,7 @@ def page(rollouts: Rollouts, done: Analyses, rules: Summary | str, figures: Path
         figures=[_figure(drawing, done, figures) for drawing in DRAWINGS],
         comparison=_shown(done.comparison),
         family=_family(done.comparison),
+        attribution=_shown(done.attribution),
         claims=_claims(done.comparison),
         flow=_flow(rollouts, done),
         rules=_shown(rules),
