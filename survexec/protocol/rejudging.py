@@ -190,7 +190,11 @@ class _Notes:
                 self._calls["judged invalid, but the environment took them and its state changed"] += 1
         if found.fault:
             self.add(f"success is not known by replay: {found.fault}", trajectory)
-        elif None not in (found.success, trajectory.reward) and found.success != (trajectory.reward >= 1 - 1e-6):
+        elif (
+            found.success is not None
+            and trajectory.reward is not None
+            and found.success != (trajectory.reward >= 1 - 1e-6)
+        ):
             self.add("recorded success and the benchmark's own check on the replayed state differ", trajectory)
 
     def lines(self) -> list[tuple[str, int, str, str]]:

@@ -208,7 +208,7 @@ class Comparison(Result):
         margins, level = checked_margins(margin, self.made["metrics"]), self.made["level"]
         if level <= 0.5:
             raise InputError(f"level = {level}; one-sided tests at alpha = 1 - level need a level above 0.5")
-        rows, notes = [], []
+        rows, notes = [], list[str]()
         for compared in self.pairs:
             for name, widest in margins.items():
                 interval = compared.interval(name, self.made["interval"])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from scipy import special
 
 from survexec.errors import InputError
 from survexec.statistics import proportions
@@ -34,11 +35,14 @@ class DifferenceInterval:
         Level -> (lower, upper).
     notes : tuple of str
         Why this method, or why none.
+    finest : float
+        The smallest tail that it can show: a bootstrap reaches no further than its resamples.
     """
 
     name: str
     bounds: Callable[[float], tuple[float, float]]
     notes: tuple[str, ...]
+    finest: float = 1e-6
 
 
 def difference_interval(
@@ -95,7 +99,13 @@ def difference_interval(
         lower, upper = BOOTSTRAP[name](sample, level)
         return lower.item(), upper.item()
 
-    return DifferenceInterval(name, resampled, tuple(notes))
+    finest = DifferenceInterval.finest
+    if name != "jackknife_t":
+        finest = 1 / (sample.values.shape[-1] + 1)
+    if name == "expanded_percentile":
+        n = sample.n_tasks.item()
+        finest = float(special.stdtr(max(n - 1, 1), special.ndtri(finest) * ((n - 1) / n) ** 0.5))
+    return DifferenceInterval(name, resampled, tuple(notes), finest)
 
 
 def checked_interval(interval: str | None) -> str | None:
@@ -156,8 +166,9 @@ def one_sided(interval: DifferenceInterval, at: float) -> tuple[float, float]:
     Returns
     -------
     at_most, at_least : float
-        For the hypotheses "difference <= at" and "difference >= at"; NaN where there is no interval. The two-sided
-        interval at level 1 - 2 alpha lies above `at` exactly where the first is below alpha.
+        For the hypotheses "difference <= at" and "difference >= at"; NaN where there is no interval, and never below
+        what the interval can show. The two-sided interval at level 1 - 2 alpha lies above `at` exactly where the first
+        is below alpha.
 
     References
     ----------
@@ -168,7 +179,7 @@ def one_sided(interval: DifferenceInterval, at: float) -> tuple[float, float]:
 
     def p(outside: Callable[[float], bool]) -> float:
         # the tail alpha at which the end of the interval at 1 - 2 alpha crosses the value; above 1/2 by symmetry
-        low, high = 1e-6, 0.5 - 1e-9
+        low, high = interval.finest, 0.5 - 1e-9
         if outside(low):
             return low
         if not outside(high):

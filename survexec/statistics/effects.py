@@ -52,10 +52,10 @@ def ratio_rows(pair: Pair, names: Sequence[str], level: float) -> Iterable[dict[
         else:
             low, high, _ = proportion_bounds(metric, pair.tally, z)
             sides = [(1 - p[c], 1 - high[c], 1 - low[c]) if turned else (p[c], low[c], high[c]) for c in (0, 1)]
-        (p1, *bounds1), (p2, *bounds2) = sides
+        (p1, l1, u1), (p2, l2, u2) = sides
         shared = side_correlation(pair, metric)
         for measure, function in (("risk_ratio", proportions.mover_ratio), ("odds_ratio", proportions.mover_odds)):
-            found, lower, upper = function(p1, tuple(bounds1), p2, tuple(bounds2), shared)
+            found, lower, upper = function(p1, (l1, u1), p2, (l2, u2), shared)
             reason = "" if np.isfinite(found) else _why(p1, p2, found)
             yield {
                 "metric": name, "event": event, "a": pair.a, "b": pair.b, "measure": measure, "risk_a": p1,

@@ -57,7 +57,7 @@ def judged_together(
     notes : list of str
     """
     p = frame["p_value"].to_numpy()
-    bounds, members = np.full((2, len(frame)), np.nan), np.flatnonzero(~np.isnan(p))
+    bounds, members = np.full((2, len(frame)), np.nan), np.flatnonzero(~np.isnan(p)).tolist()
     if not len(members):
         return p, bounds, []
     notes = [_named(frame.iloc[members], made)]
@@ -74,8 +74,8 @@ def judged_together(
 def _romano_wolf(samples: Sequence[Replicates], level: float) -> tuple[np.ndarray, np.ndarray]:
     """Adjusted p and simultaneous bounds; NaN where resampling shows no spread."""
     estimate, error, n = (
-        np.array([value(sample).item() for sample in samples])
-        for value in (lambda s: s.estimate, jackknife_error, lambda s: s.n_tasks)
+        np.array([number.item() for number in numbers])
+        for numbers in zip(*((s.estimate, jackknife_error(s), s.n_tasks) for s in samples), strict=True)
     )
     # as with the expanded percentile, a small number of tasks needs wider limits
     scaled = error * expanded_quantile(n, level) / normal_quantile(level)

@@ -275,7 +275,7 @@ def overall_tests(
             continue
         place = dict(cells.loc[group[0], list(within)])
         present = tally.present[:, group]
-        common = present.all(axis=1)
+        common = np.asarray(present.all(axis=1))
         name = named(f"all {len(group)} values of {between}", place)
         if not common.any():
             notes.append(f"{name} have no task in common, so there is no test of all at once")

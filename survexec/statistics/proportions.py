@@ -236,8 +236,8 @@ def mover_odds(
         (p1, bounds1), (p2, bounds2) = turned2, turned1
     if np.isnan(p1 + p2) or max(p1, p2) == 1:
         return np.nan, np.nan, np.nan
-    odds1, odds2 = (tuple(v / (1 - v) for v in (p, *bounds)) for p, bounds in ((p1, bounds1), (p2, bounds2)))
-    return mover_ratio(odds1[0], odds1[1:], odds2[0], odds2[1:], correlation)
+    (o1, l1, u1), (o2, l2, u2) = ((v / (1 - v) for v in (p, *bounds)) for p, bounds in ((p1, bounds1), (p2, bounds2)))
+    return mover_ratio(o1, (l1, u1), o2, (l2, u2), correlation)
 
 
 def tango(first: int, second: int, n: int, z: float) -> tuple[float, float]:

@@ -204,6 +204,15 @@ def test_equivalence_by_the_jackknife_is_two_t_tests():
         assert row["p_equivalent"] == pytest.approx(max(low, high), abs=2e-6)
 
 
+def test_no_p_of_equivalence_is_below_what_the_resamples_can_show(paired):
+    result = compare(paired, metrics=["ter"], resamples=500)
+    found = result.equivalence({"ter": 0.9}).frame
+    # no resample lies beyond so wide a margin
+    assert (found["p_equivalent"] >= 1 / 501).all()
+    assert (found["p_equivalent"] < 0.01).all()
+    assert (result.with_interval(interval="tango").equivalence({"ter": 0.9}).frame["p_equivalent"] < 1e-5).all()
+
+
 def test_a_wider_margin_never_makes_equivalence_harder(whole):
     p = [whole.equivalence({"auc_pec": margin}).frame["p_equivalent"].to_numpy() for margin in (0.05, 0.1, 0.2, 0.4)]
     assert (np.diff(p, axis=0) <= 1e-6).all()

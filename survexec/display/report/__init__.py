@@ -77,7 +77,7 @@ def report(
         drawn = [drawing.name for drawing in DRAWINGS if not drawing.missing(done)]
         handed = helper.hand(drawn, done, figures)
         rules = under_each_rule(rollouts, done.summary)
-        beside = {"tests": done.comparison, "ratios": done.comparison}
+        beside: dict[str, Any] = {"tests": done.comparison, "ratios": done.comparison}
         if not isinstance(done.comparison, str):
             beside = {"tests": done.comparison.tests, "ratios": done.comparison.ratios}
         _write_tables({**vars(done), **beside, "rules": rules}, folder / "tables")
