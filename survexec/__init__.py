@@ -25,6 +25,7 @@ _HOMES = {
     "curves": "survexec.statistics.curves",
     "first_errors": "survexec.statistics.curves",
     "attribute": "survexec.statistics.attribution",
+    "audit": "survexec.statistics.audit",
     "compare": "survexec.statistics.comparison",
     "curve_differences": "survexec.statistics.curve_differences",
     "clean_depths": "survexec.statistics.depths",
@@ -33,6 +34,7 @@ _HOMES = {
     "heterogeneity": "survexec.statistics.heterogeneity",
     "pass_at": "survexec.statistics.pass_rates",
     "rank": "survexec.statistics.ranks",
+    "reconstruct": "survexec.statistics.reconstruction",
     "report": "survexec.display.report",
     "sample_tasks": "survexec.protocol.sampling",
     "survival_tests": "survexec.statistics.survival_tests",
@@ -43,6 +45,7 @@ __all__ = [
     "Rollouts",
     "__version__",
     "attribute",
+    "audit",
     "clean_depths",
     "compare",
     "curve_differences",
@@ -56,6 +59,7 @@ __all__ = [
     "pass_at",
     "rank",
     "read",
+    "reconstruct",
     "report",
     "sample_tasks",
     "summarize",
@@ -70,6 +74,7 @@ if TYPE_CHECKING:
     from survexec.reading import read
     from survexec.rollouts import Rollouts
     from survexec.statistics.attribution import attribute
+    from survexec.statistics.audit import audit
     from survexec.statistics.comparison import compare
     from survexec.statistics.curve_differences import curve_differences
     from survexec.statistics.curves import curves, first_errors
@@ -78,6 +83,7 @@ if TYPE_CHECKING:
     from survexec.statistics.heterogeneity import heterogeneity
     from survexec.statistics.pass_rates import pass_at
     from survexec.statistics.ranks import rank
+    from survexec.statistics.reconstruction import reconstruct
     from survexec.statistics.summary import summarize
     from survexec.statistics.survival_tests import survival_tests
     from survexec.statistics.trials import trial_variance

@@ -26,14 +26,14 @@ FLOORS = [
 ]
 # Within statistics and protocol too.
 STATISTICS = [
-    ["results", "tally", "proportions", "tested", "multiplicity", "rank_tests", "design"],
-    ["estimands", "resampling", "randomization"],
-    ["paired_tests", "intervals", "pairing"],
-    ["summary", "curve_intervals", "discrete", "cox", "pooling"],
-    ["metric_tests", "difference_intervals"],
+    ["results", "tally", "proportions", "tested", "multiplicity", "rank_tests", "design", "printed_text"],
+    ["estimands", "resampling", "randomization", "published", "pairing_bounds"],
+    ["paired_tests", "intervals", "pairing", "possible"],
+    ["summary", "curve_intervals", "discrete", "cox", "pooling", "audit", "feasible"],
+    ["metric_tests", "difference_intervals", "quantity_bounds"],
     ["effects", "families", "stratum_split"],
     ["curves", "comparison", "fine_gray", "attribution", "trials", "pass_rates"],
-    ["curve_differences", "depths", "survival_tests", "hazards", "ranks", "heterogeneity"],
+    ["curve_differences", "depths", "survival_tests", "hazards", "ranks", "heterogeneity", "reconstruction"],
 ]
 PROTOCOL = [
     ["trajectory", "sampling"],

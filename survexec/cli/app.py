@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 # The order of the commands under --help, from a first look to the last table.
-_ORDER = ("demo", "score", "summarize", "curves", "compare", "plan", "report", "env")
+_ORDER = ("demo", "score", "summarize", "curves", "compare", "plan", "report", "audit", "paper", "env")
 
 
 class Group(TyperGroup):

@@ -13,6 +13,7 @@ from survexec.display import (
     comparison_tables,
     curve_tables,
     heterogeneity_tables,
+    reconstruction_tables,
     survival_tables,
     trial_tables,
 )
@@ -175,6 +176,7 @@ _GRIDS: Final[dict[str, Callable[..., Grid]]] = {
     **comparison_tables.GRIDS,
     **curve_tables.GRIDS,
     **heterogeneity_tables.GRIDS,
+    **reconstruction_tables.GRIDS,
     **survival_tables.GRIDS,
     **trial_tables.GRIDS,
 }
