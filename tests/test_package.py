@@ -22,6 +22,7 @@ FLOORS = [
     ["statistics"],
     ["datasets"],
     ["display"],
+    ["paper"],
     ["cli", "__main__"],
 ]
 # Within statistics and protocol too.

@@ -1,5 +1,6 @@
 """The commands on published tables: audit, paper."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -27,8 +28,6 @@ def audit(
 
     [bold]survexec audit paper.tex --column ter=Valid --column n=200 --format csv[/bold]
     """
-    from pathlib import Path
-
     import survexec
 
     pairs = [text.partition("=") for text in column or []]
@@ -38,3 +37,26 @@ def audit(
     found = survexec.audit(Path(table), columns={ours: theirs for ours, _, theirs in pairs}, decimals=decimals)
     write(found, format, output)
     say(found.notes[0])
+
+
+@app.command()
+def paper(
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")] = Path("out"),
+    rollouts: Annotated[
+        list[str] | None, typer.Option(help="Logs or Parquet in place of the published aggregates. Repeatable.")
+    ] = None,
+) -> None:
+    """Every table and figure of the paper "Prefix Executability", each printed cell compared with the published one.
+
+    [bold]survexec paper -o out/[/bold]
+
+    [bold]survexec paper --rollouts rollouts.parquet -o out/[/bold]
+    """
+    import rich.console
+
+    import survexec
+    from survexec.paper import paper as make_paper
+
+    with rich.console.Console(stderr=True).status("reconstructing and drawing"):
+        found = make_paper(output, None if rollouts is None else survexec.read(rollouts))
+    typer.echo(found if found is not None else f"Tables and figures are in {output}; index.md says what was left out")

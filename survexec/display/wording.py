@@ -37,7 +37,7 @@ _NARROW: Final = 0.05
 
 def number(value: float, digits: int) -> str:
     """A number at fixed digits with a true minus sign; a dash where it is undefined."""
-    return DASH if pd.isna(value) else f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
+    return DASH if pd.isna(value) else f"{round(float(value), digits) + 0.0:.{digits}f}".replace("-", "−")
 
 
 def p_value(value: float) -> str:
