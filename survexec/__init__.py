@@ -33,6 +33,7 @@ _HOMES = {
     "hazard_model": "survexec.statistics.hazards",
     "heterogeneity": "survexec.statistics.heterogeneity",
     "pass_at": "survexec.statistics.pass_rates",
+    "plan": "survexec.statistics.planning",
     "rank": "survexec.statistics.ranks",
     "reconstruct": "survexec.statistics.reconstruction",
     "report": "survexec.display.report",
@@ -57,6 +58,7 @@ __all__ = [
     "hazard_model",
     "heterogeneity",
     "pass_at",
+    "plan",
     "rank",
     "read",
     "reconstruct",
@@ -82,6 +84,7 @@ if TYPE_CHECKING:
     from survexec.statistics.hazards import hazard_model
     from survexec.statistics.heterogeneity import heterogeneity
     from survexec.statistics.pass_rates import pass_at
+    from survexec.statistics.planning import plan
     from survexec.statistics.ranks import rank
     from survexec.statistics.reconstruction import reconstruct
     from survexec.statistics.summary import summarize

@@ -30,11 +30,11 @@ STATISTICS = [
     ["results", "tally", "proportions", "tested", "multiplicity", "rank_tests", "design", "printed_text"],
     ["estimands", "resampling", "randomization", "published", "pairing_bounds"],
     ["paired_tests", "intervals", "pairing", "possible"],
-    ["summary", "curve_intervals", "discrete", "cox", "pooling", "audit", "feasible"],
+    ["summary", "curve_intervals", "discrete", "cox", "pooling", "audit", "feasible", "power"],
     ["metric_tests", "difference_intervals", "quantity_bounds"],
-    ["effects", "families", "stratum_split"],
+    ["effects", "families", "stratum_split", "pilots", "assumptions"],
     ["curves", "comparison", "fine_gray", "attribution", "trials", "pass_rates"],
-    ["curve_differences", "depths", "survival_tests", "hazards", "ranks", "heterogeneity", "reconstruction"],
+    ["curve_differences", "depths", "survival_tests", "hazards", "ranks", "heterogeneity", "reconstruction", "planning"],
 ]
 PROTOCOL = [
     ["trajectory", "sampling"],

@@ -1,9 +1,9 @@
 """The command line: parse, call, print. Only the result goes to standard output; messages go to standard error."""
 
-from survexec.cli import analyses, environments, folders, published
+from survexec.cli import analyses, environments, folders, planning, published
 from survexec.cli.app import app
 
-__all__ = ["analyses", "app", "environments", "folders", "main", "published"]
+__all__ = ["analyses", "app", "environments", "folders", "main", "planning", "published"]
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from survexec.rollouts import Rollouts
 
 
-def _read(
+def read(
     logs: Logs,
     rule: Annotated[Rule, typer.Option(help="What counts as executable.")] = Rule.STRICT,
     replay: Annotated[
@@ -94,14 +94,14 @@ def reads(command: Callable[..., None]) -> Callable[..., None]:
 
     Faults of the input are told after the work on the rest is done, and make the exit code 1.
     """
-    reading = inspect.signature(_read).parameters
+    reading = inspect.signature(read).parameters
     own = list(inspect.signature(command).parameters.values())[1:]
     taken = {name: p for name, p in reading.items() if name != "log_format"}
 
     @wraps(command)
     def run(**given: Any) -> None:
         told = {name: given.pop(name) for name in taken}
-        rollouts = _read(**told, log_format=given.pop("log_format", None))
+        rollouts = read(**told, log_format=given.pop("log_format", None))
         command(rollouts, **given)
         faults = rollouts.ledger[rollouts.ledger["status"] == "fault"]
         for fault in faults.itertuples():

@@ -18,8 +18,10 @@ from survexec.statistics.pairing import Pair
 from survexec.statistics.resampling import Replicates
 from survexec.statistics.summary import BOOTSTRAP, proportion_bounds
 
-# Below this denominator the bootstrap of a conditional share covers 92%, MOVER 95.5 to 96%.
+# Below this denominator the bootstrap of a conditional share covers 92%, MOVER 95.5 to 96%; with fewer hits or misses
+# than FEW_HITS it covers 83%.
 SMALL_DENOMINATOR: Final = 20
+FEW_HITS: Final = 5
 INTERVALS: Final = (*BOOTSTRAP, "mover", "newcombe", "tango")
 
 
@@ -58,7 +60,8 @@ def difference_interval(
     metric : Metric
     wanted : str, optional
         One of `INTERVALS`, where it applies. None: the expanded percentile of the paired bootstrap; MOVER for a share
-        whose denominator is below 20 on a side; Newcombe's where the difference is the same on every task.
+        whose denominator is below 20, or whose hits or misses are below 5, on a side; Newcombe's where the difference
+        is the same on every task.
 
     Returns
     -------
@@ -74,12 +77,16 @@ def difference_interval(
     name, notes = wanted or "expanded_percentile", []
     if (name in ("newcombe", "tango") and not binary) or (name == "mover" and not metric.proportion):
         name = "expanded_percentile"
-    if wanted is None and metric.conditional and denominator.min() < SMALL_DENOMINATOR:
-        name = "mover"
-        notes.append(
-            f"{pair.name}: {metric.label} rests on {int(denominator[0])} and {int(denominator[1])}; its interval is "
-            "MOVER from Wilson limits, which takes the two sides as independent"
-        )
+    if wanted is None and metric.conditional:
+        hit = metric.numerator(pair.tally.total)
+        rarer = np.minimum(hit, denominator - hit).min()
+        if denominator.min() < SMALL_DENOMINATOR or rarer < FEW_HITS:
+            name = "mover"
+            few = f", with {int(rarer)} on the rarer side" if denominator.min() >= SMALL_DENOMINATOR else ""
+            notes.append(
+                f"{pair.name}: {metric.label} rests on {int(denominator[0])} and {int(denominator[1])}{few}; its "
+                "interval is MOVER from Wilson limits, which takes the two sides as independent"
+            )
     if name not in BOOTSTRAP:
         return DifferenceInterval(name, lambda level: closed_form(pair, metric, level, name), tuple(notes))
     if without_spread(sample).all():

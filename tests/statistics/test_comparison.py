@@ -61,7 +61,9 @@ def test_the_default_is_the_expanded_percentile_and_mover_for_shares_of_few(whol
     few = whole.pairs[0].pair
     assert few.tally.total["rollouts"].tolist() == [120, 120]
     rows = whole.frame[whole.frame["metric"].isin(["rr", "clean_success", "success_after_error"])]
-    small = rows[["denominator_a", "denominator_b"]].min(axis=1) < 20
+    n, p = rows[["denominator_a", "denominator_b"]].to_numpy(), rows[["estimate_a", "estimate_b"]].to_numpy()
+    small = (n.min(axis=1) < 20) | (np.minimum(n * p, n * (1 - p)).min(axis=1) < 5 - 1e-9)
+    assert 0 < small.sum() < len(rows)
     assert (rows["interval"] == np.where(small, "mover", "expanded_percentile")).all()
 
 
@@ -70,6 +72,20 @@ def test_a_share_of_few_gets_mover_and_says_what_it_rests_on(degenerate):
     row = at(result, "rr", "m1", "m2")
     assert (row["interval"], row["denominator_a"], row["denominator_b"]) == ("mover", 6, 3)
     assert any("m1 - m2: RR rests on 6 and 3" in note for note in result.notes)
+
+
+def test_a_share_with_few_hits_gets_mover_however_many_it_rests_on():
+    n = np.arange(40)
+    sides = [
+        pd.DataFrame(
+            {"task_id": n.astype(str), "method": name, "length": 3, "fed": np.where(n < erred, 1, 4), "success": 1}
+        )
+        for name, erred in (("few", 2), ("more", 9))
+    ]
+    result = compare(Rollouts(pd.concat(sides)), resamples=200)
+    row = at(result, "success_after_error", "few", "more")
+    assert (row["interval"], row["denominator_a"]) == ("mover", 40)
+    assert any("success after error rests on 40 and 40, with 2 on the rarer side" in n.lower() for n in result.notes)
 
 
 def test_tasks_on_one_side_only_are_left_out_and_listed(degenerate):

@@ -17,6 +17,7 @@ from survexec.display.figures.hazard import hazard_by_depth
 from survexec.display.figures.incidence import incidence_stack
 from survexec.display.figures.meta import meta_forest
 from survexec.display.figures.pec import curve, pec_beside_eligible
+from survexec.display.figures.power import power_curves
 from survexec.display.figures.recovery import success_against_ter
 from survexec.display.figures.regression import regression_forest
 from survexec.display.figures.states import state_stacks
@@ -37,6 +38,7 @@ __all__ = [
     "pass_curves",
     "pec_beside_eligible",
     "plot",
+    "power_curves",
     "rank_bump",
     "regression_forest",
     "state_stacks",
@@ -50,6 +52,7 @@ _ONE_PANEL: dict[str, Callable[..., Axes]] = {
     **dict.fromkeys(("pec", "pec_elig", "km", "na", "at_risk"), curve),
     "summary": success_against_ter,
     "hazard_model": regression_forest,
+    "plan": power_curves,
 }
 _MANY_PANELS: dict[str, Callable[..., Figure]] = {
     "states": state_stacks,

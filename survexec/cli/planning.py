@@ -1,0 +1,65 @@
+"""The command that plans a study: plan."""
+
+from typing import Annotated
+
+import typer
+
+from survexec.cli.app import app
+from survexec.cli.options import Format, Level, Output, Written, write
+from survexec.cli.reading import read
+
+
+@app.command()
+def plan(
+    logs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PILOT]", help="Logs or Parquet of earlier rollouts, which give the assumptions."),
+    ] = None,
+    metric: Annotated[
+        str, typer.Option(help="ter, success, auc_pec, mean_fed, mean_length, rr, clean_success, success_after_error.")
+    ] = "ter",
+    difference: Annotated[
+        float | None, typer.Option(help="To show, a minus b. Alone, tasks needed are found; with --tasks the power.")
+    ] = None,
+    tasks: Annotated[int | None, typer.Option(help="Alone, the smallest difference that they show is found.")] = None,
+    trials: Annotated[int, typer.Option(help="Of each task on each side.")] = 1,
+    budget: Annotated[
+        int | None, typer.Option(help="Rollouts of each method: the best numbers of tasks and trials are found.")
+    ] = None,
+    power: Annotated[float, typer.Option(help="To reach.")] = 0.8,
+    comparisons: Annotated[int, typer.Option(help="Size of the family of tests; alpha is divided by it.")] = 1,
+    rate: Annotated[float | None, typer.Option(help="Metric of b, where it is a share.")] = None,
+    discordance: Annotated[
+        float | None, typer.Option(help="Binary metrics: share of tasks that exactly one of the two hits.")
+    ] = None,
+    eligible: Annotated[
+        float | None, typer.Option(help="rr and its like: share of all rollouts that count; for rr 1 - TER.")
+    ] = None,
+    sd: Annotated[
+        float | None, typer.Option(help="Means: standard deviation over tasks of the difference of single trials.")
+    ] = None,
+    noise: Annotated[
+        float | None, typer.Option(help="Share of that variance between trials of the same task, 0 to 1.")
+    ] = None,
+    between: Annotated[str, typer.Option(help="The column that tells the sides of the pilot apart.")] = "method",
+    a: Annotated[str | None, typer.Option("--a", help="Side a of the pilot.")] = None,
+    b: Annotated[str | None, typer.Option("--b", help="Side b of the pilot.")] = None,
+    level: Level = 0.95, format: Written = Format.MARKDOWN, output: Output = None,
+) -> None:  # fmt: skip
+    """Tasks needed to show a difference, or the difference that a number of tasks can show.
+
+    [bold]survexec plan --difference 0.1 --discordance 0.25[/bold]
+
+    [bold]survexec plan --tasks 100 --discordance 0.25 --power 0.9[/bold]
+
+    [bold]survexec plan pilot.parquet --a new --b old --metric success --difference 0.05[/bold]
+    """
+    import survexec
+
+    pilot = read(logs) if logs else None
+    made = survexec.plan(
+        pilot, metric=metric, difference=difference, tasks=tasks, trials=trials, budget=budget, power=power,
+        level=level, comparisons=comparisons, rate=rate, discordance=discordance, eligible=eligible, sd=sd, noise=noise,
+        between=between, a=a, b=b,
+    )  # fmt: skip
+    write(made, format, output)
