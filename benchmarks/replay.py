@@ -23,9 +23,7 @@ def references() -> list[Trajectory]:
     """The benchmark's own solution of every task, as a rollout."""
     environment = load("bfcl")
     tasks = [environment.task(name) for name in environment.tasks()]
-    return [
-        Trajectory(task.task_id, task.reference, Ending.COMPLETED, "bfcl", turns=len(task.turns)) for task in tasks
-    ]
+    return [Trajectory(task.task_id, task.reference, Ending.COMPLETED, "bfcl", turns=len(task.turns)) for task in tasks]
 
 
 def bare_loop(rollouts: list[Trajectory]) -> None:

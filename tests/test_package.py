@@ -34,7 +34,16 @@ STATISTICS = [
     ["metric_tests", "difference_intervals", "quantity_bounds"],
     ["effects", "families", "stratum_split", "pilots", "assumptions"],
     ["curves", "comparison", "fine_gray", "attribution", "trials", "pass_rates"],
-    ["curve_differences", "depths", "survival_tests", "hazards", "ranks", "heterogeneity", "reconstruction", "planning"],
+    [
+        "curve_differences",
+        "depths",
+        "survival_tests",
+        "hazards",
+        "ranks",
+        "heterogeneity",
+        "reconstruction",
+        "planning",
+    ],
 ]
 PROTOCOL = [
     ["trajectory", "sampling"],
