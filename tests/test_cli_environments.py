@@ -1,6 +1,9 @@
 """survexec env, and --replay on the command line."""
 
 import json
+import os
+import subprocess
+import sys
 
 from typer.testing import CliRunner
 
@@ -33,15 +36,15 @@ def test_what_cannot_be_installed_is_a_wrong_word():
     assert run("env", "install", "chess").exit_code == 2
 
 
-def test_score_replays_a_table_of_bfcl_and_names_what_is_missing(monkeypatch, tmp_path):
-    monkeypatch.setattr(packages, "importable", lambda name: False)
-    monkeypatch.setattr(packages, "path_of", lambda name: None)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+def test_a_replay_names_the_package_that_is_missing_and_how_to_get_it(tmp_path):
     log = tmp_path / "result.json"
     log.write_text(json.dumps({"id": "multi_turn_base_0", "result": [[['{"ls": {}}']]]}) + "\n")
-    result = run("score", log, "--replay", "bfcl", "-o", tmp_path / "out.parquet")
-    assert result.exit_code == 1
-    assert "survexec env install bfcl" in result.stderr
+    # a process of its own: other tests of this one may have made the package importable
+    words = [sys.executable, "-m", "survexec", "score", log, "--replay", "bfcl", "-o", tmp_path / "out.parquet"]
+    here = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    done = subprocess.run(words, env=here, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "survexec env install bfcl" in done.stderr
 
 
 def test_options_of_an_environment_are_a_json_object(tmp_path):

@@ -355,7 +355,7 @@ def test_plot_refuses_several_panels_on_axes_outside_a_grid(made):
 
 
 def test_plot_names_the_kinds_it_can_draw():
-    with pytest.raises(InputError, match="'map'; there is one for: at_risk, cif, comparison"):
+    with pytest.raises(InputError, match="'map'; there is one for: at_risk, attribution, cif, comparison"):
         figures.plot(SimpleNamespace(kind="map"))
 
 
