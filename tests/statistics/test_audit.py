@@ -15,7 +15,7 @@ from survexec.errors import InputError
 from survexec.statistics.audit import COLUMNS, audit
 from survexec.statistics.published import read_published
 
-PAPER = Path("/work/shared/paper")
+PAPER = Path(__file__).resolve().parents[3] / "shared" / "paper"
 SHARES = ("ter", "rr", "s", "success", "success_after_error")
 HEAD = "n,ter,rr_eligible,rr,success\n"
 

@@ -16,7 +16,7 @@ from survexec.statistics.pairing_bounds import Side, unpaired
 from survexec.statistics.reconstruction import BOUNDS, COLUMNS, reconstruct
 from survexec.statistics.tally import count
 
-PAPER = Path("/work/shared/paper")
+PAPER = Path(__file__).resolve().parents[3] / "shared" / "paper"
 N, H = 5, 3
 KINDS = [(t, f) for t in range(H + 1) for f in range(1, t + 2)]
 TABLE = """method,n,ter,mean_fed,auc_pec,rr_eligible,rr,success,pec_1,pec_2
