@@ -109,7 +109,9 @@ def test_the_folder_holds_tables_figures_ledger_and_page_and_nothing_lies_beside
     assert {entry.name for entry in path.parent.iterdir()} == {"tables", "figures", "ledger.csv", "report.html"}
     figures = {entry.name for entry in (path.parent / "figures").iterdir()}
     assert figures == {f"{d.name}.{ending}" for d in drawing.DRAWINGS for ending in ("pdf", "png")}
-    names = ("summary", "comparison", "pec", "pec_elig", "states", "first_errors", "rules")
+    names = (
+        "summary", "comparison", "tests", "ratios", "attribution", "pec", "pec_elig", "states", "first_errors", "rules",
+    )  # fmt: skip
     tables = {entry.name for entry in (path.parent / "tables").iterdir()}
     assert tables == {f"{name}.{ending}" for name in names for ending in ("csv", "md", "tex")}
 
@@ -138,7 +140,8 @@ def test_sections_come_in_the_order_of_questions(whole):
     _, path = whole
     page = Page(path.read_text(encoding="utf-8"))
     assert list(page.sections)[1:] == [
-        "table", "columns", "figures", "differences", "claims", "rules", "classes", "flow", "ledger", "notes",
+        "table", "columns", "figures", "differences", "attribution", "claims", "rules", "classes", "flow", "ledger",
+        "notes",
         "methods",
     ]  # fmt: skip
 
