@@ -170,14 +170,14 @@ class Basis:
 
     def _independent(self, difference: float) -> Shape:
         """What it is like for a share of some rollouts that are independent, also of those of the other side."""
-        shares, eligible = self._sides(difference)
+        shares, eligible = self.sides(difference)
         spread = shares * (1 - shares)
         square, cube = spread / eligible, spread * (1 - 2 * shares) / eligible**2 * [1, -1]
         fourth = (spread * (1 - 3 * spread) / eligible**3).sum() + 6 * square.prod()
         centred = Shape.of(0.0, float(square.sum()), float(cube.sum()), float(fourth))
         return centred._replace(mean=difference)
 
-    def _sides(self, difference: float) -> tuple[np.ndarray, np.ndarray]:
+    def sides(self, difference: float) -> tuple[np.ndarray, np.ndarray]:
         """Of a share of some rollouts: the share on each side, and how many are eligible."""
         rate = self.rate or 0.0
         return np.clip([rate + difference, rate], 0, 1), np.array(self.eligible)
@@ -213,7 +213,7 @@ class Basis:
         """How far chance in the number of eligible rollouts raises the variance, times rollouts; 0 where all are."""
         if self.eligible is None:
             return 0.0
-        shares, eligible = self._sides(difference)
+        shares, eligible = self.sides(difference)
         return float(np.average((1 - eligible) / eligible, weights=(shares * (1 - shares) + 1e-9) / eligible))
 
     def differing(self, trials: int) -> float:

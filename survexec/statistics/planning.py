@@ -12,7 +12,7 @@ import pandas as pd
 from survexec.errors import InputError
 from survexec.rollouts import LEDGER_COLUMNS, Rollouts, counted
 from survexec.statistics.assumptions import Basis, Question, basis_of, whole
-from survexec.statistics.difference_intervals import SMALL_DENOMINATOR
+from survexec.statistics.difference_intervals import FEW_HITS, SMALL_DENOMINATOR
 from survexec.statistics.estimands import METRICS
 from survexec.statistics.pilots import Pilot, pilot_of
 from survexec.statistics.power import MOST
@@ -27,8 +27,8 @@ COLUMNS: Final = (
 # Differences shown beside the planned one: what if it is smaller, or larger?
 _BESIDE: Final = (0.75, 1.25)
 _GRID: Final = 60
-# With fewer eligible rollouts than this expected, studies have often fewer than the default interval asks for.
-_FEW: Final = 1.5 * SMALL_DENOMINATOR
+# With fewer than so many times what the default interval asks for expected, many studies have too few for it.
+_OFTEN: Final = 1.5
 
 
 class Simulated(NamedTuple):
@@ -306,11 +306,8 @@ def _notes(found: Plan, given: float | None) -> list[str]:
         )
     if made["solved"] == "split" and made["max_tasks"] is None and not made["task_cost"]:
         notes.append("where tasks are free and unlimited, more tasks always beat more trials of each")
-    if basis.eligible is not None and (few := min(basis.eligible) * answer["rollouts"]) < _FEW:
-        notes.append(
-            f"only {few:.1f} eligible rollouts are expected on a side, and below {SMALL_DENOMINATOR} the interval is "
-            "another, often wider one: this power is rough"
-        )
+    if basis.eligible is not None and not np.isnan(answer["difference"]):
+        notes += _few(basis, answer)
     if pilot is not None:
         notes.append(f"pilot: {pilot.pair.name}, {pilot.tasks} tasks, difference {pilot.difference:.3g}")
         if made["solved"] == "tasks" and given is None:
@@ -347,6 +344,19 @@ def _how(found: Plan) -> str:
     if basis.eligible is not None:
         text += f"; eligible are {basis.eligible[0]:.3g} and {basis.eligible[1]:.3g} of the rollouts"
     return text + (", two independent samples" if basis.spread is None else "")
+
+
+def _few(basis: Basis, answer: pd.Series) -> list[str]:
+    """Whether a share of some rollouts will rest on so few that its interval is often the one for few."""
+    shares, eligible = basis.sides(answer["difference"])
+    among = eligible * answer["rollouts"]
+    few, rarer = among.min(), (np.minimum(shares, 1 - shares) * among).min()
+    if few >= _OFTEN * SMALL_DENOMINATOR and rarer >= _OFTEN * FEW_HITS:
+        return []
+    return [
+        f"a side is expected to have {few:.1f} eligible rollouts, {rarer:.1f} of them of the rarer outcome; below "
+        f"{SMALL_DENOMINATOR} or {FEW_HITS} the interval is another, often wider one: this power is rough"
+    ]
 
 
 def _uncertain(found: Plan) -> list[str]:

@@ -391,7 +391,15 @@ def test_shares_of_some_rollouts_are_planned_from_two_samples():
     error = (0.7 * 0.3 / 500 + 0.5 * 0.5 / 1000) ** 0.5
     assert found.answer["sd"] / 2000**0.5 == pytest.approx(error)
     assert found.answer["power"] == pytest.approx(special.ndtr(0.2 / error - Z[0.975]), abs=0.01)
-    assert any("rough" in note for note in plan(metric="rr", rate=0.5, eligible=0.1, tasks=100).notes)
+
+
+def test_a_share_of_few_rollouts_or_of_a_rare_outcome_is_said_to_be_rough():
+    def rough(rate, eligible, tasks):
+        return any("rough" in note for note in plan(metric="rr", rate=rate, eligible=eligible, tasks=tasks).notes)
+
+    assert rough(0.5, 0.1, 100)
+    assert rough(0.02, 0.5, 200)
+    assert not rough(0.5, 0.5, 200)
 
 
 def test_a_pilot_says_how_far_its_spread_is_from_that_of_independent_rollouts():
@@ -532,8 +540,8 @@ def test_a_simulated_study_is_decided_as_the_comparison_decides():
     assert found.trials.tolist() == [[1, 1]] * 30
 
 
-@pytest.mark.parametrize("metric", ["ter", "auc_pec", "rr", "clean_success"])
-@pytest.mark.parametrize("gap", [0.0, -0.1, 0.08])
+@pytest.mark.parametrize("metric", ["ter", "auc_pec", "rr"])
+@pytest.mark.parametrize("gap", [0.0, -0.1])
 def test_tasks_are_drawn_so_that_the_study_is_expected_to_be_as_planned(metric, gap):
     found = plan(cohort(200), metric=metric, tasks=50)
     pilot, counts, chosen = found.pilot, found.pilot.pair.tally.counts, METRICS[metric]
@@ -582,7 +590,7 @@ def test_simulated_power_depends_on_the_seed_alone():
     [("ter", 1, 60), ("ter", 3, 40), ("auc_pec", 1, 60), ("rr", 1, 150)],
 )
 def test_planned_power_is_the_power_of_simulated_studies(metric, trials, tasks):
-    population, runs = cohort(1500, trials, seed=4, spread=0.2), 250
+    population, runs = cohort(800, trials, seed=4, spread=0.2), 200
     difference = plan(population, metric=metric, tasks=tasks, trials=trials).pilot.difference
     found = plan(population, metric=metric, tasks=tasks, trials=trials, difference=difference).simulate(runs, rng=1)
     assert abs(found.power - found.planned) < 0.02 + 3 * found.standard_error
