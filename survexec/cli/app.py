@@ -1,16 +1,12 @@
 """The application: its errors are one clear line, and only results go to standard output."""
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
 from survexec.errors import SurvexecError, SurvexecWarning
-
-if TYPE_CHECKING:
-    import click
-
 
 # The order of the commands under --help, from a first look to the last table.
 _ORDER = ("demo", "score", "summarize", "curves", "compare", "plan", "report", "audit", "paper", "env")
@@ -19,11 +15,11 @@ _ORDER = ("demo", "score", "summarize", "curves", "compare", "plan", "report", "
 class Group(TyperGroup):
     """Commands whose errors are one clear message and exit code 1, and whose warnings carry no Python noise."""
 
-    def list_commands(self, ctx: "click.Context") -> list[str]:
+    def list_commands(self, ctx: Any) -> list[str]:
         """The commands in the order in which one meets them."""
         return sorted(super().list_commands(ctx), key=_ORDER.index)
 
-    def invoke(self, ctx: "click.Context") -> Any:
+    def invoke(self, ctx: Any) -> Any:
         """Run a command; what went wrong is told in one line."""
         with warnings.catch_warnings():
             warnings.showwarning = _warned

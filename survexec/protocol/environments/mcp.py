@@ -10,7 +10,7 @@ import json
 import tempfile
 import weakref
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import IO, Any, Final
+from typing import Any, Final, TextIO
 
 from survexec.errors import InputError, SurvexecError
 from survexec.protocol.environments.base import Observation, Task, Tool
@@ -174,7 +174,7 @@ class MCP:
         if self._reset is not None:
             self._run_reset(self._reset)
 
-    def _why(self, error: BaseException, errors: IO[str]) -> str:
+    def _why(self, error: BaseException, errors: TextIO) -> str:
         """Why a server did not start, with the last line that it wrote on standard error."""
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
@@ -228,7 +228,7 @@ class MCP:
 
 @contextlib.asynccontextmanager
 async def _session(
-    options: Mapping[str, Any], errors: IO[str], time_limit: float
+    options: Mapping[str, Any], errors: TextIO, time_limit: float
 ) -> AsyncIterator[tuple[Any, dict[str, Any]]]:
     """A running server: the session with it, and what it says of itself."""
     import anyio
