@@ -18,7 +18,7 @@ from survexec.statistics.pairing import Pair, checked_design, paired
 from survexec.statistics.resampling import RESAMPLES, Replicates, as_seed, replicate
 from survexec.statistics.results import Result
 from survexec.statistics.stratum_split import COLUMNS, Split, split_by_stratum, split_notes, split_rows
-from survexec.statistics.summary import BOOTSTRAP, checked_level, resampled_bounds
+from survexec.statistics.summary import BOOTSTRAP, checked_level, checked_resamples, resampled_bounds
 from survexec.statistics.tally import count
 
 # TER over the rollouts whose success is known: only then do the parts add to the difference in success.
@@ -163,8 +163,7 @@ def attribute(
     """
     between, within = checked_design(between, within)
     level, seed = checked_level(level), as_seed(rng)
-    if resamples < 100:
-        raise InputError(f"resamples = {resamples}; an interval needs at least 100")
+    checked_resamples(resamples)
     tally = count(rollouts, (*within, between))
     splits = split_by_stratum(tally, between, within, baseline, resamples, seed) if strata else ()
     try:

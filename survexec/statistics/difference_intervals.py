@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from scipy import special
 
 from survexec.errors import InputError
 from survexec.statistics import proportions
 from survexec.statistics.estimands import Metric
-from survexec.statistics.intervals import without_spread
+from survexec.statistics.intervals import expanded_tail, without_spread
 from survexec.statistics.metric_tests import hits, is_clustered
-from survexec.statistics.pairing import Pair
+from survexec.statistics.pairing import Pair, undefined
 from survexec.statistics.resampling import Replicates
 from survexec.statistics.summary import BOOTSTRAP, proportion_bounds
 
@@ -68,11 +67,8 @@ def difference_interval(
     DifferenceInterval
     """
     denominator = metric.denominator(pair.tally.total)
-    if (denominator == 0).any():
-        side = 0 if denominator[0] == 0 else 1
-        reason = metric.reason(pair.tally.total, side)
-        text = f"{pair.name}: {metric.label} is undefined in {(pair.a, pair.b)[side]}: {reason} (0/0)"
-        return DifferenceInterval("", lambda _: (np.nan, np.nan), (text,))
+    if why := undefined(metric, pair.tally.total, (pair.a, pair.b)):
+        return DifferenceInterval("", lambda _: (np.nan, np.nan), (f"{pair.name}: {metric.label} is {why}",))
     binary = metric.proportion and not metric.conditional and not is_clustered(pair.tally)
     name, notes = wanted or "expanded_percentile", []
     if (name in ("newcombe", "tango") and not binary) or (name == "mover" and not metric.proportion):
@@ -98,9 +94,9 @@ def difference_interval(
             )
         notes.append(same + "resampling gives no interval")
         return DifferenceInterval(name, lambda _: (np.nan, np.nan), tuple(notes))
-    undefined = int(np.isnan(sample.values).sum())
-    if undefined:
-        notes.append(f"{pair.name}: {metric.label} is undefined in {undefined} resamples, which are left out")
+    lost = int(np.isnan(sample.values).sum())
+    if lost:
+        notes.append(f"{pair.name}: {metric.label} is undefined in {lost} resamples, which are left out")
 
     def resampled(level: float) -> tuple[float, float]:
         lower, upper = BOOTSTRAP[name](sample, level)
@@ -110,8 +106,7 @@ def difference_interval(
     if name != "jackknife_t":
         finest = 1 / (sample.values.shape[-1] + 1)
     if name == "expanded_percentile":
-        n = sample.n_tasks.item()
-        finest = float(special.stdtr(max(n - 1, 1), special.ndtri(finest) * ((n - 1) / n) ** 0.5))
+        finest = expanded_tail(sample.n_tasks.item(), finest).item()
     return DifferenceInterval(name, resampled, tuple(notes), finest)
 
 

@@ -16,7 +16,7 @@ from survexec.statistics.comparison import checked_metrics
 from survexec.statistics.estimands import METRICS, Metric
 from survexec.statistics.intervals import influence, without_spread
 from survexec.statistics.multiplicity import adjusted
-from survexec.statistics.pairing import checked_design, named, paired
+from survexec.statistics.pairing import checked_design, named, paired, undefined
 from survexec.statistics.pooling import POOLED, Pooled, pool
 from survexec.statistics.resampling import replicate
 from survexec.statistics.results import Result
@@ -244,10 +244,8 @@ def _block(within: dict[str, Any], a: str, b: str, parts: dict[str, Tally], metr
 
 def _reason(part: Tally, metric: Metric, lone: bool, still: bool, sides: tuple[str, str]) -> str:
     """Why a difference has no standard error in a group; empty where it has one."""
-    denominator = metric.denominator(part.total)
-    if (denominator == 0).any():
-        side = 0 if denominator[0] == 0 else 1
-        return f"undefined in {sides[side]}: {metric.reason(part.total, side)} (0/0)"
+    if why := undefined(metric, part.total, sides):
+        return why
     if len(part.tasks) == 1:
         return "one task, which has no spread"
     if lone:

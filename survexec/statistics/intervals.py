@@ -134,6 +134,28 @@ def expanded_quantile(n: np.ndarray | float, level: float) -> np.ndarray:
         return np.where(n > 1, np.sqrt(n / (n - 1)) * special.stdtrit(np.maximum(n - 1, 1), 0.5 + level / 2), np.nan)
 
 
+def expanded_tail(n: int, tail: np.ndarray | float) -> np.ndarray:
+    """The nominal tail at which an expanded percentile reads its replicates at this one: `expanded_quantile` undone.
+
+    Parameters
+    ----------
+    n : int
+        Tasks, two or more.
+    tail : numpy.ndarray or float
+        Share of the replicates beyond the end of the interval.
+
+    Returns
+    -------
+    numpy.ndarray
+
+    Examples
+    --------
+    >>> round(1 - 2 * expanded_tail(50, special.ndtr(-expanded_quantile(50, 0.95))).item(), 12)
+    0.95
+    """
+    return np.asarray(special.stdtr(n - 1, special.ndtri(tail) * np.sqrt((n - 1) / n)))
+
+
 def _tasks(sample: Replicates) -> np.ndarray:
     """The number of tasks of each cell, broadcast to the shape of the estimate."""
     n = sample.n_tasks.astype(float)

@@ -15,7 +15,7 @@ from survexec.rollouts import Rollouts
 from survexec.statistics import paired_tests
 from survexec.statistics.estimands import METRICS, Metric
 from survexec.statistics.paired_tests import Tested
-from survexec.statistics.pairing import Pair, left_out, named
+from survexec.statistics.pairing import Pair, left_out, named, places
 from survexec.statistics.rank_tests import log_rank, paired_prentice_wilcoxon
 from survexec.statistics.resampling import Replicates
 from survexec.statistics.tally import Tally, cells_of
@@ -268,12 +268,9 @@ def overall_tests(
     methods would let a third method decide about two (Benavoli, Corani and Mangili 2016, JMLR 17:1-10).
     """
     rows, notes = [], []
-    cells = tally.cells
-    groups = cells.groupby(list(within), sort=False).indices.values() if within else [np.arange(len(cells))]
-    for group in (sorted(map(int, group)) for group in groups):
+    for place, group in places(tally, within):
         if len(group) < 3:
             continue
-        place = dict(cells.loc[group[0], list(within)])
         present = tally.present[:, group]
         common = np.asarray(present.all(axis=1))
         name = named(f"all {len(group)} values of {between}", place)

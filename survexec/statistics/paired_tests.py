@@ -11,6 +11,7 @@ from scipy import special
 
 from survexec.errors import InputError
 from survexec.statistics import randomization
+from survexec.statistics.intervals import expanded_tail
 from survexec.statistics.randomization import finite, tolerance
 from survexec.statistics.tested import Tested, outcome, ties
 
@@ -385,9 +386,7 @@ def bootstrap_inversion(values: np.ndarray, n_tasks: int) -> Tested:
         same = "the difference is the same in every resample" if len(known) else "no resample defines the difference"
         return outcome(name, np.nan, np.nan, n_tasks, f"no p: {same}", df)
     error = np.sqrt(share * (1 - share) / len(known))
-    # Phi(-sqrt(n/(n-1)) t), the interval's tail, solved for the tail of t
-    z = special.ndtri(np.minimum([share, share + error], 1))
-    p, moved = 2 * special.stdtr(df, z * np.sqrt(df / n_tasks))
+    p, moved = 2 * expanded_tail(n_tasks, np.minimum([share, share + error], 1))
     left_out = f"{undefined} undefined resamples" if undefined else ""
     return outcome(name, share, min(p, 1.0), n_tasks, left_out, df, moved - p)
 

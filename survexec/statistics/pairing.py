@@ -11,8 +11,9 @@ import numpy as np
 
 from survexec.errors import InputError, PairingError
 from survexec.protocol.trajectory import UNKNOWN
+from survexec.statistics.estimands import Metric
 from survexec.statistics.resampling import Estimator, Replicates, replicate
-from survexec.statistics.tally import CELL, Tally, checked_by
+from survexec.statistics.tally import CELL, Counts, Tally, checked_by
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +59,27 @@ def named(sides: str, within: dict[str, Any]) -> str:
     """Sides that are compared, and where, in words."""
     place = " / ".join(str(value) for value in within.values() if value != UNKNOWN)
     return sides + (f" in {place}" if place else "")
+
+
+def undefined(metric: Metric, total: Counts, sides: tuple[str, str]) -> str:
+    """On which side a metric has no denominator, and why; empty where it has one on both.
+
+    Parameters
+    ----------
+    metric : Metric
+    total : Counts
+        Of the two sides.
+    sides : (str, str)
+        Their names.
+
+    Returns
+    -------
+    str
+    """
+    for at, name in enumerate(sides):
+        if metric.denominator(total)[at] == 0:
+            return f"undefined in {name}: {metric.reason(total, at)} (0/0)"
+    return ""
 
 
 def left_out(name: str, tasks: list[str]) -> list[str]:
@@ -133,6 +155,25 @@ def paired(
     return pairs, tuple(refused)
 
 
+def places(tally: Tally, within: tuple[str, ...]) -> list[tuple[dict[str, Any], list[int]]]:
+    """Cells that share the columns of a place: its values, and which cells, in order of appearance.
+
+    Parameters
+    ----------
+    tally : Tally
+    within : tuple of str
+        Empty: all cells are of one place.
+
+    Returns
+    -------
+    list of (dict, list of int)
+    """
+    cells = tally.cells
+    groups = cells.groupby(list(within), sort=False).indices.values() if within else [np.arange(len(cells))]
+    found = [sorted(map(int, group)) for group in groups]
+    return [(dict(cells.loc[group[0], list(within)]), group) for group in found]
+
+
 def wanted_pairs(tally: Tally, between: str, within: tuple[str, ...], baseline: str | None) -> list[tuple[int, int]]:
     """Pairs of cells (a, b) to compare, b the baseline where there is one.
 
@@ -157,9 +198,8 @@ def wanted_pairs(tally: Tally, between: str, within: tuple[str, ...], baseline: 
     there = cells[between].astype(str).unique()
     if baseline is not None and baseline not in there:
         raise InputError(f"baseline {baseline!r} is no {between}; there are: {', '.join(there)}")
-    groups = cells.groupby(list(within), sort=False).indices.values() if within else [np.arange(len(cells))]
     found: list[tuple[int, int]] = []
-    for group in (sorted(map(int, group)) for group in groups):
+    for _, group in places(tally, within):
         if baseline is None:
             found += itertools.combinations(group, 2)
         else:

@@ -9,12 +9,11 @@ from typing import ClassVar, Final
 import numpy as np
 import pandas as pd
 
-from survexec.errors import InputError
 from survexec.rollouts import Rollouts
 from survexec.statistics.estimands import ratio
 from survexec.statistics.resampling import RESAMPLES, Estimator, as_seed, replicate
 from survexec.statistics.results import Result
-from survexec.statistics.summary import checked_level, resampled_bounds
+from survexec.statistics.summary import checked_level, checked_resamples, resampled_bounds
 from survexec.statistics.tally import CELL, Counts, Tally, checked_by, count
 from survexec.statistics.trials import MEASURES, chosen, trial_notes, uneven, whole
 
@@ -94,8 +93,7 @@ def pass_at(
     (['pass@k', 'pass@k', 'pass^k', 'pass^k'], [0.42, 0.72, 0.42, 0.2])
     """
     by, level = checked_by(by), checked_level(level)
-    if resamples < 100:
-        raise InputError(f"resamples = {resamples}; an interval needs at least 100")
+    checked_resamples(resamples)
     names, seed = chosen(outcomes, OUTCOMES, "outcomes"), as_seed(rng)
     tally = count(rollouts, by)
     ks = _every_k(tally) if k is None else whole(k, "k")

@@ -13,10 +13,10 @@ import pandas as pd
 from survexec.errors import InputError, PairingError
 from survexec.rollouts import Rollouts
 from survexec.statistics.estimands import METRICS, ratio
-from survexec.statistics.pairing import checked_design, left_out, named, wanted_pairs
+from survexec.statistics.pairing import checked_design, left_out, named, places, wanted_pairs
 from survexec.statistics.resampling import RESAMPLES, as_seed, replicate
 from survexec.statistics.results import Result
-from survexec.statistics.summary import checked_level
+from survexec.statistics.summary import checked_level, checked_resamples
 from survexec.statistics.tally import Tally, count
 
 # Metrics of which more is better.
@@ -121,10 +121,9 @@ def rank(
     names = _checked_metrics(metrics)
     between, within = checked_design(between, within)
     level, seed = checked_level(level), as_seed(rng)
-    if resamples < 100:
-        raise InputError(f"resamples = {resamples}; an interval needs at least 100")
-    places, notes = _places(count(rollouts, (*within, between)), between, within)
-    drawn = [place.drawn(names, resamples, seed) for place in places]
+    checked_resamples(resamples)
+    ranked, notes = _places(count(rollouts, (*within, between)), between, within)
+    drawn = [place.drawn(names, resamples, seed) for place in ranked]
     rows = [row for sample in drawn for row in sample.rank_rows(level)]
     flips = [list(sample.flip_rows()) for sample in drawn]
     for sample, pairs in zip(drawn, flips, strict=True):
@@ -304,11 +303,9 @@ def _places(tally: Tally, between: str, within: tuple[str, ...]) -> tuple[list[_
     """Values to be ranked together, and what is left out."""
     wanted_pairs(tally, between, within, None)  # refuses a table in which no place has two values
     cells, present = tally.cells, tally.present
-    groups = cells.groupby(list(within), sort=False).indices.values() if within else [np.arange(len(cells))]
-    places, notes = [], []
-    for group in (sorted(map(int, group)) for group in groups):
+    found, notes = [], []
+    for place, group in places(tally, within):
         values = tuple(cells[between].iloc[group].astype(str))
-        place = dict(cells.loc[group[0], list(within)])
         name = named(f"ranks by {between}", place)
         common, anywhere = present[:, group].all(axis=1), present[:, group].any(axis=1)
         if len(group) == 1:
@@ -317,7 +314,7 @@ def _places(tally: Tally, between: str, within: tuple[str, ...]) -> tuple[list[_
             notes.append(f"{name}: no task is common to all of {', '.join(values)}")
         else:
             notes += left_out(name, tally.tasks["task_id"][anywhere & ~common].tolist())
-            places.append(_Place(place, name, values, tally.take(np.asarray(common), group)))
-    if not places:
+            found.append(_Place(place, name, values, tally.take(np.asarray(common), group)))
+    if not found:
         raise PairingError("nothing can be ranked: " + "; ".join(notes))
-    return places, notes
+    return found, notes

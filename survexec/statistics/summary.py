@@ -120,8 +120,7 @@ def summarize(
     """
     by = checked_by(by)
     level = checked_level(level)
-    if resamples < 100:
-        raise InputError(f"resamples = {resamples}; an interval needs at least 100")
+    checked_resamples(resamples)
     seed = as_seed(rng)
     tally = count(rollouts, by)
     sample = replicate(tally, list(METRICS.values()), resamples, seed)
@@ -143,6 +142,18 @@ def checked_level(level: float) -> float:
     if not 0 < level < 1:
         raise InputError(f"level = {level!r}; it must be between 0 and 1, such as 0.95")
     return float(level)
+
+
+def checked_resamples(resamples: int) -> int:
+    """A number of resamples that intervals can be read from.
+
+    Raises
+    ------
+    InputError
+    """
+    if resamples < 100:
+        raise InputError(f"resamples = {resamples}; an interval needs at least 100")
+    return resamples
 
 
 def resampled_bounds(sample: Replicates, name: str, level: float) -> tuple[np.ndarray, np.ndarray]:

@@ -15,11 +15,12 @@ from survexec.checks import CLASSES
 from survexec.errors import InputError, PairingError, SurvexecWarning
 from survexec.protocol.trajectory import Ending, ErrorClass
 from survexec.rollouts import Rollouts
+from survexec.statistics.metric_tests import Runs
 from survexec.statistics.multiplicity import adjusted
-from survexec.statistics.pairing import checked_design, left_out, named, strangers, wanted_pairs
+from survexec.statistics.pairing import checked_design, left_out, named, places, strangers, wanted_pairs
 from survexec.statistics.rank_tests import gray, log_rank, paired_prentice_wilcoxon
 from survexec.statistics.results import Result
-from survexec.statistics.tally import Tally, cells_of, count
+from survexec.statistics.tally import Tally, count
 
 TESTS: Final = {
     "prentice_wilcoxon": "paired Prentice-Wilcoxon",
@@ -199,16 +200,16 @@ def _checked_tests(tests: Sequence[str] | str, rho: float, by_class: bool) -> tu
 
 def _runs(rollouts: Rollouts, by: tuple[str, ...], by_class: bool) -> pd.DataFrame:
     """What the tests need of each rollout: cell, task, depth, whether it erred, and what ended it ("" is a limit)."""
-    frame, erred = rollouts.frame, rollouts.events.to_numpy()
+    frame, runs = rollouts.frame, Runs.of(rollouts, by)
     classes = frame["error_class"].astype(object).where(frame["error_class"].notna(), str(ErrorClass.UNCLASSIFIED))
     finished = (frame["ending"] == str(Ending.COMPLETED)).to_numpy()
     return pd.DataFrame(
         {
-            "cell": cells_of(frame, by)[0],
-            "task": rollouts.tasks[0],
-            "depth": rollouts.durations.to_numpy("int64"),
-            "erred": erred,
-            "cause": np.where(erred, classes if by_class else "error", np.where(finished, "finish", "")),
+            "cell": runs.cell,
+            "task": runs.task,
+            "depth": runs.depth,
+            "erred": runs.erred,
+            "cause": np.where(runs.erred, classes if by_class else "error", np.where(finished, "finish", "")),
         }
     )
 
@@ -216,10 +217,10 @@ def _runs(rollouts: Rollouts, by: tuple[str, ...], by_class: bool) -> pd.DataFra
 def _contests(tally: Tally, between: str, within: tuple[str, ...], baseline: str | None) -> list[_Contest]:
     """Of each place: all its cells where there are three or more, then its pairs."""
     cells, present = tally.cells, tally.present
-    pairs = wanted_pairs(tally, between, within, baseline)
-    place = cells.groupby(list(within), sort=False).ngroup().to_numpy() if within else np.zeros(len(cells), int)
-    wholes = [tuple(np.flatnonzero(place == p).tolist()) for p in np.unique(place) if (place == p).sum() > 2]
-    contests = []
+    pairs, contests = wanted_pairs(tally, between, within, baseline), []
+    groups = [group for _, group in places(tally, within)]
+    place = {cell: at for at, group in enumerate(groups) for cell in group}
+    wholes = [tuple(group) for group in groups if len(group) > 2]
     for group in sorted([*wholes, *pairs], key=lambda group: place[group[0]]):
         a, b = ("all", "") if len(group) > 2 else map(str, cells[between].iloc[list(group)])
         sides = present[:, list(group)].sum(axis=1)
