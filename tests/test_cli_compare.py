@@ -8,7 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from survexec import datasets
-from survexec.cli import app
+from survexec.cli import app, options
+from survexec.statistics.difference_intervals import INTERVALS
+from survexec.statistics.multiplicity import METHODS
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +27,10 @@ def run(*words):
 def rows(result):
     assert result.exit_code == 0, result.stderr
     return list(csv.DictReader(io.StringIO(result.stdout)))
+
+
+def test_the_choices_for_comparisons_are_those_of_the_analysis():
+    assert [set(options.Adjustment), set(options.DifferenceInterval)] == [set(METHODS), set(INTERVALS)]
 
 
 def test_every_test_can_be_listed(stored):

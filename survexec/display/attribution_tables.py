@@ -7,14 +7,17 @@ from typing import Any, Final
 
 from survexec.display.markup import Cell, Grid, Row
 from survexec.display.wording import (
-    DASH,
+    INTERVALS,
     UNDEFINED,
     caption,
     dash,
+    decimals,
     estimate,
     groups,
+    limits,
     number,
     pair_name,
+    sides,
     split_by,
 )
 from survexec.statistics.estimands import METRICS
@@ -26,7 +29,6 @@ _SPLITS: Final = {
     "stratum_alone": ("On one side only: {}", "Strata of one side", "share"),
     "total": ("", "Success", "rate"),
 }
-_CALLS: Final = ("mean_fed", "mean_length")
 
 
 def _attribution(result: Any) -> Grid:
@@ -38,30 +40,25 @@ def _attribution(result: Any) -> Grid:
         for row in pair.itertuples():
             name = METRICS["success" if row.part == "total" else row.part].label
             group = pair_name(key, f"{row.n_pairs} pairs")
-            rows.append(Row((Cell(name), *_sides(row, "estimate"), estimate(row, 3)), group))
+            rows.append(Row((Cell(name), *sides(row, "estimate", 3), estimate(row, 3)), group))
     for key, pair in groups(result.strata, [*varying, "a", "b"]):
         for row in pair.itertuples():
             one, whole, beside = _SPLITS[row.part]
             known = row.stratum or row.part == "total"
-            sides = _sides(row, beside) if known else (Cell(""), Cell(""))
+            both = sides(row, beside, 3) if known else (Cell(""), Cell(""))
             name = one.format(row.stratum) if row.stratum else whole
-            rows.append(Row((Cell(name), *sides, estimate(row, 3)), pair_name(key, "all tasks of each, by stratum")))
-    how, drawn = result.made["interval"].replace("_", " "), result.made["resamples"]
+            rows.append(Row((Cell(name), *both, estimate(row, 3)), pair_name(key, "all tasks of each, by stratum")))
+    how, drawn = result.made["interval"] or "expanded_percentile", result.made["resamples"]
+    few = "; ".join(INTERVALS[name] for name in dict.fromkeys(result.frame["interval"]) if name.startswith("mover"))
     foot = (
-        f"The parts add to the difference in success. In parentheses: rollouts. Intervals: {how}, {drawn} resamples of "
-        "tasks."
-    )
+        "The parts add to the difference in success. In parentheses: rollouts. Intervals: "
+        f"{how.replace('_', ' ')}, {drawn} resamples of tasks"
+    ) + (f"; of parts that rest on few, which the notes name, {few}." if few else ".")
     return Grid(
         ("Factor", "a", "b", "Part of a − b"), tuple(rows), 1,
         caption("What a difference in success is made of", result, shared), "tab:attribution",
         foot + dash(rows, UNDEFINED), group="Pair",
     )  # fmt: skip
-
-
-def _sides(row: Any, name: str) -> tuple[Cell, Cell]:
-    """A number of both sides, each with its denominator."""
-    a, b = (Cell(number(getattr(row, f"{name}_{s}"), 3), f"({getattr(row, f'denominator_{s}')})") for s in "ab")
-    return a, b
 
 
 def _ranks(result: Any) -> Grid:
@@ -74,11 +71,11 @@ def _ranks(result: Any) -> Grid:
         group = ", ".join([*place, METRICS[name].label]) + f" ({metric['n_tasks'].iloc[0]} tasks)"
         for row in metric.sort_values("rank", kind="stable").itertuples():
             rank, low, high = (number(value, int(value % 1 != 0)) for value in (row.rank, row.lower, row.upper))
-            value = Cell(number(row.estimate, 2 if name in _CALLS else 3), f"({row.denominator})")
+            value = Cell(number(row.estimate, decimals(name)), f"({row.denominator})")
             rows.append(
                 Row(
                     (
-                        Cell(row.value), value, Cell(rank, "" if DASH in (low, high) else f"[{low}, {high}]"),
+                        Cell(row.value), value, Cell(rank, limits(low, high)),
                         Cell(number(row.first, 2)),
                     ),
                     group,

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from survexec.display.wording import IN_CALLS, groups, number
+from survexec.display.wording import IN_CALLS, decimals, groups, number
 from survexec.rollouts import counted
 from survexec.statistics.comparison import Comparison
 from survexec.statistics.estimands import METRICS, Metric
@@ -167,7 +167,7 @@ class _Row:
         self.row, self.pair, self.notes = row, pair, comparison.notes
         self.metric: Metric = METRICS[row.metric]
         self.name = NAMES.get(row.metric, self.metric.label)
-        self.unit, self.digits = (" calls", 2) if row.metric in IN_CALLS else ("", 3)
+        self.unit, self.digits = " calls" * (row.metric in IN_CALLS), decimals(row.metric)
         self.level = f"{100 * comparison.made['level']:g}% interval"
         self.adjust = ADJUSTMENTS[comparison.made.get("adjust", "holm")].partition(" (")[0]
         self.alpha = 1 - comparison.made["level"] + 1e-12  # so that rounding never decides

@@ -10,18 +10,20 @@ import pandas as pd
 
 from survexec.display.markup import Cell, Grid, Row
 from survexec.display.wording import (
-    IN_CALLS,
     INTERVALS,
     UNDEFINED,
     caption,
     dash,
+    decimals,
     estimate,
     groups,
+    limits,
     methods_of,
     number,
     p_value,
     pair_name,
     ratio,
+    sides,
     split_by,
 )
 from survexec.statistics.estimands import METRICS
@@ -35,22 +37,15 @@ def _comparison(result: Any) -> Grid:
     """One group of rows a pair, one row a metric."""
     frame = result.frame
     varying, shared = split_by(frame, result.by)
-    methods = [name for name in frame["interval"].value_counts(sort=True).index if name]
-    marks = dict(zip(methods, _MARKS, strict=False))
-    pairs = [*varying, "a", "b"]
+    marks, pairs = _marks(frame), [*varying, "a", "b"]
     counted = bool(frame.groupby(pairs)["n_pairs"].nunique().gt(1).any())
     rows = []
     for key, pair in groups(frame, pairs):
         group = pair_name(key, "" if counted else f"{pair['n_pairs'].iloc[0]} pairs")
         for row in pair.itertuples():
-            decimals = _digits(row.metric)
-            sides = [
-                Cell(number(getattr(row, f"estimate_{side}"), decimals), f"({getattr(row, f'denominator_{side}')})")
-                for side in "ab"
-            ]
-            change = replace(estimate(row, decimals, "difference"), mark=marks.get(row.interval, ""))
+            both = sides(row, "estimate", decimals(row.metric))
             tested = [Cell(p_value(row.p_value)), Cell(p_value(row.p_adjusted)), *[Cell(str(row.n_pairs))] * counted]
-            rows.append(Row((Cell(METRICS[row.metric].label), *sides, change, *tested), group))
+            rows.append(Row((Cell(METRICS[row.metric].label), *both, _change(row, marks), *tested), group))
     return Grid(
         ("Metric", "a", "b", "a − b", "p", "adj. p", *["Pairs"] * counted), tuple(rows), 1,
         caption("Paired differences", result, shared), "tab:comparison",
@@ -59,11 +54,18 @@ def _comparison(result: Any) -> Grid:
     )  # fmt: skip
 
 
-def _digits(metric: str) -> int:
-    return 2 if metric in IN_CALLS else 3
+def _marks(frame: pd.DataFrame) -> dict[str, str]:
+    """A mark for each kind of interval; the commonest has none."""
+    methods = [name for name in frame["interval"].value_counts().index if name]
+    return dict(zip(methods, _MARKS, strict=False))
 
 
-def _bounded(frame: pd.DataFrame, marks: dict[str, str]) -> str:
+def _change(row: Any, marks: dict[str, str]) -> Cell:
+    """A difference with its interval, marked by its kind."""
+    return replace(estimate(row, decimals(row.metric), "difference"), mark=marks.get(row.interval, ""))
+
+
+def _bounded(marks: dict[str, str]) -> str:
     """How the differences were bounded."""
     bounds = [f"{mark + ': ' if mark else ''}{INTERVALS.get(name, name)}" for name, mark in marks.items()]
     return "; ".join(bounds) or "none"
@@ -72,7 +74,7 @@ def _bounded(frame: pd.DataFrame, marks: dict[str, str]) -> str:
 def _tested(result: Any, marks: dict[str, str]) -> str:
     """How the differences were bounded and tested."""
     frame = result.frame
-    foot = f"In parentheses: denominators. Intervals of a − b: {_bounded(frame, marks)}."
+    foot = f"In parentheses: denominators. Intervals of a − b: {_bounded(marks)}."
     tests = int(frame["p_value"].notna().sum())
     if tests:
         adjust = result.made.get("adjust", "holm")
@@ -106,10 +108,9 @@ def _ratios(result: Any) -> Grid:
     rows = []
     for key, pair in groups(result.frame, [*varying, "a", "b"]):
         for row in pair.itertuples():
-            limits = "" if pd.isna(row.lower) else f"[{ratio(row.lower)}, {ratio(row.upper)}]"
-            found = Cell("–" if pd.isna(row.ratio) else ratio(row.ratio), limits)
-            sides = [Cell(number(row.risk_a, 3)), Cell(number(row.risk_b, 3))]
-            texts = (Cell(row.event.capitalize()), Cell(_MEASURES[row.measure]), *sides, found)
+            found = Cell(ratio(row.ratio), limits(ratio(row.lower), ratio(row.upper)))
+            risks = [Cell(number(row.risk_a, 3)), Cell(number(row.risk_b, 3))]
+            texts = (Cell(row.event.capitalize()), Cell(_MEASURES[row.measure]), *risks, found)
             rows.append(Row(texts, pair_name(key, f"{row.n_pairs} pairs")))
     return Grid(
         ("Event", "Measure", "a", "b", "a / b"), tuple(rows), 2, caption("Ratios", result, shared), "tab:ratios",
@@ -120,20 +121,17 @@ def _ratios(result: Any) -> Grid:
 def _equivalence(result: Any) -> Grid:
     """One group of rows a pair, one row a metric."""
     varying, shared = split_by(result.frame, result.by)
-    methods = [name for name in result.frame["interval"].value_counts(sort=True).index if name]
-    marks = dict(zip(methods, _MARKS, strict=False))
-    rows = []
+    marks, rows = _marks(result.frame), []
     for key, pair in groups(result.frame, [*varying, "a", "b"]):
         for row in pair.itertuples():
-            decimals = _digits(row.metric)
-            change = replace(estimate(row, decimals, "difference"), mark=marks.get(row.interval, ""))
             p = [Cell(p_value(row.p_non_inferior)), Cell(p_value(row.p_equivalent))]
-            texts = (Cell(METRICS[row.metric].label), change, Cell(f"{row.margin:g}"), *p, Cell(row.conclusion))
+            held = (Cell(f"{row.margin:g}"), *p, Cell(row.conclusion))
+            texts = (Cell(METRICS[row.metric].label), _change(row, marks), *held)
             rows.append(Row(texts, pair_name(key, f"{row.n_pairs} pairs")))
     return Grid(
         ("Metric", "a − b", "Margin", "p not inferior", "p equivalent", f"At alpha = {result.made['alpha']:.3g}"),
         tuple(rows), 1, caption("Equivalence within a margin", result, shared), "tab:equivalence",
-        f"Intervals of a − b: {_bounded(result.frame, marks)}. p of two one-sided tests, by inverting the interval; "
+        f"Intervals of a − b: {_bounded(marks)}. p of two one-sided tests, by inverting the interval; "
         "not adjusted." + dash(rows, UNDEFINED),
         group="Pair",
     )  # fmt: skip

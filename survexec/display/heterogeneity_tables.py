@@ -6,10 +6,20 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from survexec.display.markup import Cell, Grid, Row
-from survexec.display.wording import DASH, caption, dash, estimate, groups, number, p_value, pair_name, split_by
+from survexec.display.wording import (
+    DASH,
+    caption,
+    dash,
+    decimals,
+    estimate,
+    groups,
+    number,
+    p_value,
+    pair_name,
+    split_by,
+)
 from survexec.statistics.estimands import METRICS
 
-_IN_CALLS: Final = ("mean_fed", "mean_length")
 _POOLED: Final = {
     "fixed effect": "Fixed effect",
     "random effects (DL)": "Random (DL)",
@@ -29,8 +39,7 @@ def _heterogeneity(result: Any) -> Grid:
     tests = {key: next(part.itertuples()) for key, part in groups(result.tests, keys)}
     rows = []
     for key, part in groups(result.frame, keys):
-        metric = key[-1]
-        digits = 2 if metric in _IN_CALLS else 3
+        metric, digits = key[-1], decimals(key[-1])
         name = pair_name(key[:-1], METRICS[metric].label)
         rows += [Row(_row(row, digits), name) for row in part.itertuples()]
         rows.append(Row(_interaction(tests[key], digits), name))

@@ -23,6 +23,11 @@ class Cell:
     small: str = ""
     mark: str = ""
 
+    @property
+    def line(self) -> str:
+        """All of it in one line."""
+        return f"{self.text}{self.mark} {self.small}".strip()
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -103,7 +108,7 @@ def markdown(grid: Grid) -> str:
     lines = [f"**{_md(grid.caption)}**", "", _md_row(header)]
     lines.append("|" + ":--|" * (len(groups) + grid.labels) + "--:|" * (len(grid.header) - grid.labels))
     for row in grid.rows:
-        texts = [f"{cell.text}{cell.mark} {cell.small}".strip() for cell in row.cells]
+        texts = [cell.line for cell in row.cells]
         lines.append(_md_row([row.group, *texts] if groups else texts))
     if grid.foot:
         lines += ["", _md(grid.foot)]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from survexec.display.markup import Cell, Grid, Row
-from survexec.display.wording import DASH, dash, number
+from survexec.display.wording import brief, dash, number
 from survexec.statistics.estimands import METRICS
 
 _MARK: Final = "*"
@@ -24,7 +24,7 @@ def _plan(result: Any) -> Grid:
     lines = [
         Row((
             Cell(str(row.tasks), mark=_MARK * (row.point == "answer")), Cell(str(row.trials)), Cell(str(row.rollouts)),
-            Cell(_signed(row.difference)), Cell(_signed(row.sd)), Cell(number(row.power, 3)),
+            Cell(brief(row.difference)), Cell(brief(row.sd)), Cell(number(row.power, 3)),
         ))
         for row in rows.itertuples()
     ]  # fmt: skip
@@ -41,11 +41,6 @@ def _plan(result: Any) -> Grid:
         ("Tasks", "Trials", "Rollouts a method", "Difference", "SD", "Power"), tuple(lines), 1,
         f"{caption}{rule}.", "tab:plan", foot + dash(lines, "no difference is shown with that power"),
     )  # fmt: skip
-
-
-def _signed(value: float) -> str:
-    """A difference to three figures, with a true minus sign; a dash where there is none."""
-    return DASH if value != value else f"{value:.3g}".replace("-", "−")
 
 
 GRIDS: Final[dict[str, Callable[..., Grid]]] = {"plan": _plan}

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from survexec.display.markup import Cell, Grid, Row
-from survexec.display.wording import DASH, dash, number, split_by
+from survexec.display.wording import DASH, dash, interval, number, split_by
 from survexec.statistics.published import LABELS, label_of
 
 # What an audit shows of each row: counts, then shares.
@@ -130,8 +130,8 @@ def _difference_bounds(result: Any) -> Grid:
     for row in result.frame.itertuples():
         texts = [
             span(row.difference_lower, row.difference_upper, 3), span(row.se_lower, row.se_upper, 3),
-            f"[{number(row.lower, 3)}, {number(row.upper, 3)}]",
-            f"[{number(row.lower_independent, 3)}, {number(row.upper_independent, 3)}]",
+            interval(row.lower, row.upper, 3),
+            interval(row.lower_independent, row.upper_independent, 3),
         ]  # fmt: skip
         rows.append(Row((*_named(row, names), *map(Cell, texts))))
     where = f": {shared}" if shared else ""

@@ -17,13 +17,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.patches import Patch
+from matplotlib.patheffects import AbstractPathEffect, withStroke
 from matplotlib.textpath import TextToPath
+
+from survexec.display.wording import DASH
 
 ONE_COLUMN = 3.4
 TWO_COLUMNS = 7.0
 TEXT, SMALL, TINY = 8.0, 7.0, 6.5
 FONT = "DejaVu Sans"
 INK, GREY, FAINT = "#222222", "#767676", "#D9D9D9"
+# Around text that lies on lines.
+HALO: list[AbstractPathEffect] = [withStroke(linewidth=1.5, foreground="white")]
 
 RC: dict[str, Any] = {
     "font.family": [FONT],
@@ -146,7 +151,7 @@ def literal(text: object) -> str:
     'a\\$b\\$'
     """
     if text is None or text is pd.NA or text != text:
-        return "–"
+        return DASH
     shown = "".join(mark if mark.isprintable() else " " for mark in str(text))
     return shown.replace("$", r"\$")
 
@@ -214,28 +219,6 @@ def _broken(text: str, points: float, size: float) -> str:
                 lines.append("")
             lines[-1] += mark
     return "\n".join(line.rstrip() for line in lines if line.strip())
-
-
-def number(value: float, digits: int = 3) -> str:
-    """Write a number as a paper would: fixed digits, a true minus sign, a dash where it is undefined.
-
-    Parameters
-    ----------
-    value : float
-        The number.
-    digits : int
-        Digits after the point.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> number(-0.25), number(float("nan"))
-    ('−0.250', '–')
-    """
-    return "–" if value != value else f"{value:.{digits}f}".replace("-", "−")
 
 
 class ShownFigure(Figure):

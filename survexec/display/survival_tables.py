@@ -14,6 +14,7 @@ from survexec.display.wording import (
     dash,
     estimate,
     groups,
+    limits,
     number,
     p_value,
     pair_name,
@@ -109,7 +110,7 @@ def _model(result: Any) -> Grid:
         coefficient, error = number(row.coefficient, 3), number(row.standard_error, 3)
         cells = (
             Cell(_term(row, made["references"])), Cell(coefficient, "" if error == DASH else f"({error})"),
-            Cell(at, "" if DASH in (low, high) else f"[{low}, {high}]"),
+            Cell(at, limits(low, high)),
             Cell(number(row.statistic, 2)), Cell(p_value(row.p_value)),
         )  # fmt: skip
         rows.append(Row(cells))

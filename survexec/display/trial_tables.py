@@ -8,11 +8,21 @@ from typing import Any, Final
 import numpy as np
 
 from survexec.display.markup import Cell, Grid, Row
-from survexec.display.wording import DASH, caption, dash, digits_of, estimate, groups, number, split_by
+from survexec.display.wording import (
+    DASH,
+    caption,
+    dash,
+    decimals,
+    digits_of,
+    estimate,
+    groups,
+    interval,
+    number,
+    split_by,
+)
 from survexec.statistics.trials import MEASURES
 
 _NEVER: Final = "never"
-_CALLS: Final = "mean_fed"
 
 
 def _variance(result: Any) -> Grid:
@@ -51,12 +61,12 @@ def _named(row: Any, alone: bool) -> tuple[Cell, ...]:
 
 def _parts(row: Any) -> tuple[Cell, ...]:
     """The numbers of one split."""
-    digits = 2 if row.metric == _CALLS else 3
-    limits = [number(value, 2) for value in (row.icc_lower, row.icc_upper)]
+    digits = decimals(row.metric)
     enough = _NEVER if np.isinf(row.enough) else number(row.enough, 0)
     return (
         Cell(number(row.estimate, digits)), Cell(number(row.standard_error, 3)), Cell(number(row.between, digits)),
-        Cell(number(row.within, digits)), Cell(number(row.icc, 2), "" if DASH in limits else f"[{', '.join(limits)}]"),
+        Cell(number(row.within, digits)),
+        Cell(number(row.icc, 2), interval(row.icc_lower, row.icc_upper, 2)),
         Cell(number(100 * row.trial_share, 0)), Cell(enough),
         Cell(DASH if np.isnan(row.trials) else f"{round(row.trials, 1):g}"), Cell(str(row.n_tasks)),
         Cell(str(row.n_rollouts)),

@@ -28,6 +28,7 @@ INTERVALS: Final = {
     "expanded_percentile": "expanded percentile bootstrap over tasks",
     "jackknife_t": "jackknife over tasks with Student's t",
     "mover": "MOVER from Wilson limits",
+    "mover_jeffreys": "MOVER from Jeffreys limits",
     "newcombe": "Newcombe, paired",
     "tango": "Tango, paired",
 }
@@ -36,8 +37,34 @@ _NARROW: Final = 0.05
 
 
 def number(value: float, digits: int) -> str:
-    """A number at fixed digits with a true minus sign; a dash where it is undefined."""
+    """A number at fixed digits with a true minus sign, which zero never has; a dash where it is undefined.
+
+    Parameters
+    ----------
+    value : float
+    digits : int
+        After the point.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> [number(value, 2) for value in (-0.254, -0.001, float("nan"))]
+    ['−0.25', '0.00', '–']
+    """
     return DASH if pd.isna(value) else f"{round(float(value), digits) + 0.0:.{digits}f}".replace("-", "−")
+
+
+def brief(value: float) -> str:
+    """A number to three figures, with a true minus sign; a dash where it is undefined."""
+    return DASH if pd.isna(value) else f"{value:.3g}".replace("-", "−")
+
+
+def decimals(metric: str) -> int:
+    """How many decimals a table gives a metric: two to calls, three to shares."""
+    return 2 if metric in IN_CALLS else 3
 
 
 def p_value(value: float) -> str:
@@ -66,10 +93,25 @@ def ratio(value: float) -> str:
     return number(value, 3 if value < 0.1 else 2 if value < 10 else 1 if value < 100 else 0)
 
 
+def limits(lower: str, upper: str) -> str:
+    """An interval in brackets; nothing where an end of it is undefined."""
+    return "" if DASH in (lower, upper) else f"[{lower}, {upper}]"
+
+
+def interval(lower: float, upper: float, digits: int) -> str:
+    """An interval of two numbers at fixed digits, in brackets."""
+    return limits(number(lower, digits), number(upper, digits))
+
+
 def estimate(row: Any, digits: int, name: str = "estimate") -> Cell:
     """A number with its interval, where it has one."""
-    bounds = [number(getattr(row, side), digits) for side in ("lower", "upper")]
-    return Cell(number(getattr(row, name), digits), "" if DASH in bounds else f"[{bounds[0]}, {bounds[1]}]")
+    return Cell(number(getattr(row, name), digits), interval(row.lower, row.upper, digits))
+
+
+def sides(row: Any, name: str, digits: int) -> tuple[Cell, Cell]:
+    """A number of both sides, each with its denominator."""
+    a, b = (Cell(number(getattr(row, f"{name}_{s}"), digits), f"({getattr(row, f'denominator_{s}')})") for s in "ab")
+    return a, b
 
 
 def split_by(frame: pd.DataFrame, by: Sequence[str]) -> tuple[list[str], str]:

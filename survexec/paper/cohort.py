@@ -127,14 +127,9 @@ def place(benchmark: str, model: str) -> str:
     return f"{NAMES[benchmark]} · {NAMES[model]}"
 
 
-def digits(value: float, places: int = 2) -> str:
-    """A number at fixed digits, rounded from its binary value as the paper's are: 0.695 to 0.69, 0.785 to 0.79."""
-    return number(float(value), places)
-
-
 def signed(value: float, places: int = 2) -> str:
     """A change with its sign."""
-    return ("+" if value >= 0 else "") + digits(value, places)
+    return ("+" if value >= 0 else "") + number(value, places)
 
 
 def rows_of(table: pd.DataFrame, columns: Mapping[str, int]) -> Iterator[Row]:
@@ -152,5 +147,5 @@ def rows_of(table: pd.DataFrame, columns: Mapping[str, int]) -> Iterator[Row]:
     """
     for key, values in table.iterrows():
         benchmark, model, method = cast(tuple, key)
-        cells: list[Any] = [Cell(digits(values[name], places)) for name, places in columns.items()]
+        cells: list[Any] = [Cell(number(values[name], places)) for name, places in columns.items()]
         yield Row((Cell(NAMES[method]), *cells), place(benchmark, model))

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from survexec.datasets import load_published
 from survexec.display.figures import decomposition_bars
 from survexec.display.markup import Cell, Grid, Row
-from survexec.display.wording import DASH
-from survexec.paper.cohort import KEYS, NAMES, RECONSTRUCTED, digits, estimates, named, summary
+from survexec.display.wording import dash, number
+from survexec.paper.cohort import KEYS, NAMES, RECONSTRUCTED, estimates, named, summary
 from survexec.paper.piece import Made, Piece, say_below
 from survexec.statistics.summary import summarize
 
@@ -37,9 +37,9 @@ def _grid(table: pd.DataFrame, caption: str, foot: str) -> Grid:
     """One row a method, one column a part."""
     rows: list[Row] = []
     for name, values in table.iterrows():
-        cells = [Cell(digits(values[column], 3)) for column in COLUMNS.values()]
+        cells = [Cell(number(values[column], 3)) for column in COLUMNS.values()]
         rows.append(Row((Cell(str(name)), *cells)))
-    undefined = f" {DASH}: undefined (0/0)." if any(cell.text == DASH for row in rows for cell in row.cells) else ""
+    undefined = dash(rows, "undefined (0/0)")
     identity = "Success = TER s + (1 − TER) RR; the last column is the share of successes that had an error."
     return Grid(("Method", *COLUMNS), tuple(rows), 1, caption, "tab:decomposition", f"{identity}{undefined} {foot}")
 

@@ -11,7 +11,8 @@ from survexec.display.figures import forest
 from survexec.display.figures.places import difference_by_place
 from survexec.display.markup import Cell, Grid, Row
 from survexec.display.tables import grid
-from survexec.paper.cohort import KEYS, NAMES, differences, digits, named, place, signed
+from survexec.display.wording import interval
+from survexec.paper.cohort import KEYS, NAMES, differences, named, place, signed
 from survexec.paper.piece import Made, Piece, say_below
 from survexec.statistics.comparison import compare
 from survexec.statistics.estimands import METRICS
@@ -38,9 +39,7 @@ def published() -> Made:
     frame = frame[[*KEYS[:2], "metric", "difference", "lower", "upper"]]
     rows = []
     for key, cells in frame.groupby(KEYS[:2], sort=False):
-        texts = [
-            Cell(signed(row.difference, 3), f"[{digits(row.lower)}, {digits(row.upper)}]") for row in cells.itertuples()
-        ]
+        texts = [Cell(signed(row.difference, 3), interval(row.lower, row.upper, 2)) for row in cells.itertuples()]
         rows.append(Row((Cell(place(*key)), *texts)))
     made = Grid(
         ("Benchmark · model", *(METRICS[name].label for name in SHOWN)), tuple(rows), 1,

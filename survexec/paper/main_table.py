@@ -9,7 +9,7 @@ from survexec.display.markup import Grid
 from survexec.display.tables import grid
 from survexec.paper.cohort import RECONSTRUCTED, estimates, rows_of
 from survexec.paper.piece import Made, Piece
-from survexec.statistics.summary import summarize
+from survexec.statistics.summary import Summary, summarize
 
 if TYPE_CHECKING:
     from survexec.rollouts import Rollouts
@@ -33,10 +33,13 @@ def published() -> Made:
 
 def measured(rollouts: Rollouts, resamples: int) -> Made:
     """The same of real rollouts, with intervals."""
-    made = summarize(rollouts, resamples=resamples)
+    return Made(shown(summarize(rollouts, resamples=resamples)))
+
+
+def shown(summary: Summary) -> Grid:
+    """The table of a summary: the columns of the paper, and how many rollouts and tasks there are."""
     kept = (*(name for name, _ in COLUMNS.values()), "rollouts", "tasks")
-    shown = replace(made, frame=made.frame[made.frame["metric"].isin(kept)])
-    return Made(grid(shown))
+    return grid(replace(summary, frame=summary.frame[summary.frame["metric"].isin(kept)]))
 
 
 PIECE: Final = Piece("main_table", "Execution, recovery and success", INPUTS, published, measured)

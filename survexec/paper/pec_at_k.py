@@ -9,7 +9,8 @@ import pandas as pd
 from survexec.datasets import load_published
 from survexec.display.markup import Cell, Grid, Row
 from survexec.display.tables import grid
-from survexec.paper.cohort import KEYS, NAMES, RECONSTRUCTED, digits, pec, pec_bounds, place
+from survexec.display.wording import interval, number
+from survexec.paper.cohort import KEYS, NAMES, RECONSTRUCTED, pec, pec_bounds, place
 from survexec.paper.piece import Made, Piece
 from survexec.statistics.curves import curves
 
@@ -41,9 +42,9 @@ def _row(cell: tuple, values: pd.Series) -> Row:
     for k, value in zip(DEPTHS, stated, strict=True):
         if pd.isna(value):
             low, high = pec_bounds(k).loc[key, ["lower", "upper"]]
-            cells.append(Cell(f"[{digits(low, 3)}, {digits(high, 3)}]"))
+            cells.append(Cell(interval(low, high, 3)))
         else:
-            cells.append(Cell(digits(values[(*key, k)])))
+            cells.append(Cell(number(values[(*key, k)], 2)))
     return Row(tuple(cells), place(key[0], key[1]))
 
 

@@ -12,7 +12,8 @@ from survexec.display.figures import pec_beside_eligible
 from survexec.display.figures.bounded import bounded_curves
 from survexec.display.markup import Cell, Grid, Row
 from survexec.display.tables import grid
-from survexec.paper.cohort import KEYS, NAMES, RECONSTRUCTED, digits, named, pec, pec_bounds, place
+from survexec.display.wording import interval, number
+from survexec.paper.cohort import KEYS, NAMES, RECONSTRUCTED, named, pec, pec_bounds, place
 from survexec.paper.piece import Made, Piece, say_below
 from survexec.statistics.curves import curves
 
@@ -43,7 +44,7 @@ def published() -> Made:
 
 def _row(key: tuple, cell: pd.DataFrame) -> Row:
     cells = [
-        Cell(f"[{digits(at.lower, 3)}, {digits(at.upper, 3)}]" if pd.isna(at.stated) else digits(at.estimate))
+        Cell(interval(at.lower, at.upper, 3) if pd.isna(at.stated) else number(at.estimate, 2))
         for at in cell[cell["k"] > 0].itertuples()
     ]
     return Row((Cell(NAMES[key[2]]), *cells), place(key[0], key[1]))

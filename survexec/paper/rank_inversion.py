@@ -11,7 +11,8 @@ from survexec.display.figures import rank_bump
 from survexec.display.figures.slopes import rank_slopes
 from survexec.display.markup import Cell, Grid, Row
 from survexec.display.tables import grid
-from survexec.paper.cohort import KEYS, NAMES, RECONSTRUCTED, digits, estimates, named, place
+from survexec.display.wording import number
+from survexec.paper.cohort import KEYS, NAMES, RECONSTRUCTED, estimates, named, place
 from survexec.paper.piece import Made, Piece, say_below
 from survexec.statistics.estimands import METRICS
 from survexec.statistics.ranks import rank
@@ -57,7 +58,7 @@ def slopes(values: pd.DataFrame, ranks: pd.DataFrame) -> Figure:
 def _row(key: Any, values: pd.Series, ranks: pd.Series) -> Row:
     cells = [Cell(NAMES[key[2]])]
     for name in RANKED:
-        cells += [Cell(digits(values[name], 2)), Cell(f"{ranks[name]:g}")]
+        cells += [Cell(number(values[name], 2)), Cell(f"{ranks[name]:g}")]
     return Row(tuple(cells), place(key[0], key[1]))
 
 

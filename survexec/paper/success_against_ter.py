@@ -38,15 +38,13 @@ def published() -> Made:
 def _panels() -> Figure:
     """Success against TER, a panel a benchmark and model."""
     figure = style.new_figure(style.TWO_COLUMNS, 4.9)
-    figure.set_layout_engine("none")  # each panel places its names on a drawn figure: six layouts would be slow
+    figure.set_layout_engine("none")
     margins = {"left": 0.065, "right": 0.985, "bottom": 0.12, "top": 0.855, "wspace": 0.3, "hspace": 0.38}
     axes = figure.subplots(2, 3, gridspec_kw=margins).ravel()
     frame = named(summary("main").frame)
     for ax, (key, cells) in zip(axes, frame.groupby(KEYS[:2], sort=False), strict=True):
-        figures.success_against_ter(cells, ax=ax)
+        figures.success_against_ter(cells, ax=ax, names=False)  # one legend for all panels
         ax.set_title(" · ".join(key), pad=10)  # above the labels of steep lines
-        for text in [text for text in ax.texts if text.get_gid() == "name"]:
-            text.remove()  # one legend for all panels
     figure.legend(handles=_key(frame["method"].unique()), title=LINES, loc="upper center", ncols=4)
     return figure
 
@@ -62,8 +60,8 @@ def _key(names: Iterable[str]) -> list[Line2D]:
 
 def measured(rollouts: Rollouts, resamples: int) -> Made:
     """The same of real rollouts, with intervals."""
-    table = main_table.measured(rollouts, resamples).grid
-    return Made(table, figures.success_against_ter(summarize(rollouts, resamples=resamples)))
+    made = summarize(rollouts, resamples=resamples)
+    return Made(main_table.shown(made), figures.success_against_ter(made))
 
 
 PIECE: Final = Piece("success_against_ter", "Success against clean execution", INPUTS, published, measured)

@@ -8,8 +8,8 @@ import pandas as pd
 
 from survexec.datasets import load_published
 from survexec.display.markup import Cell, Grid, Row
-from survexec.display.wording import DASH
-from survexec.paper.cohort import KEYS, MARK, NAMES, RECONSTRUCTED, digits, estimates, place
+from survexec.display.wording import DASH, number
+from survexec.paper.cohort import KEYS, MARK, NAMES, RECONSTRUCTED, estimates, place
 from survexec.paper.piece import Made, Piece, say_below
 from survexec.paper.rank_inversion import ranked, slopes
 
@@ -37,7 +37,7 @@ def _row(key: tuple, stated: pd.Series, computed: pd.DataFrame) -> Row:
     cells = [
         Cell(DASH)
         if pd.isna(stated[name])
-        else Cell(digits(computed.loc[key, name] if known else stated[name], 2), mark="" if known else MARK)
+        else Cell(number(computed.loc[key, name] if known else stated[name], 2), mark="" if known else MARK)
         for name in COLUMNS.values()
     ]
     return Row((Cell(NAMES[key[2]]), *cells), place(key[0], key[1]))

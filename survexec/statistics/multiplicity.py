@@ -84,18 +84,23 @@ def romano_wolf(
         Two-sided, shape (hypothesis,); (hits + 1) / (resamples + 1), so never below what the resamples can show. NaN
         where the error is 0 or NaN, which is no test.
     critical : callable
-        Level -> the critical value of `max_t_critical`, from the same replicates.
+        Level -> the critical value c with which the intervals estimate -+ c error hold all at once, from the same
+        replicates. Infinite where there are too few resamples for the level; NaN where there is no test.
 
     Raises
     ------
     InputError
-        If the shapes do not fit.
+        If the shapes do not fit; by `critical`, if the level is not between 0 and 1.
 
     Notes
     -----
     |estimate| / error is compared with the largest |replicate - estimate| / error over the hypotheses that have not
     been rejected before it. A hypothesis without a value in a resample takes no part in the maximum of that one;
     resamples in which none of those left has a value do not count.
+
+    The critical value is of a single step, with the maximum over all hypotheses: an interval leaves zero out exactly
+    where the single-step max-T p is at most 1 - level. The step-down p is never larger, so it may reject where the
+    interval still reaches zero.
 
     References
     ----------
@@ -132,48 +137,13 @@ def romano_wolf(
     return p, functools.partial(_critical, np.sort(largest[largest >= 0])[::-1])
 
 
-def max_t_critical(estimate: np.ndarray, error: np.ndarray, values: np.ndarray, level: float) -> float:
-    """Critical value c with which the intervals estimate -+ c error hold all at once.
-
-    Parameters
-    ----------
-    estimate, error, values : numpy.ndarray
-        As in `romano_wolf`.
-    level : float
-        Probability that all intervals hold.
-
-    Returns
-    -------
-    float
-        An interval leaves zero out exactly where the single-step max-T p is at most 1 - level. Infinite where there are
-        too few resamples to reach such a p; NaN where there is no test.
-
-    Notes
-    -----
-    Single step: the maximum is taken over all hypotheses. The step-down p of `romano_wolf` is never larger, so it may
-    reject where the interval still reaches zero.
-
-    References
-    ----------
-    Romano and Wolf (2005), Econometrica 73:1237-1282.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> noise = np.random.default_rng(0).normal(size=(2, 999))
-    >>> round(max_t_critical(np.zeros(2), np.ones(2), noise, 0.95), 2)
-    2.25
-    """
-    return romano_wolf(estimate, error, values)[1](level)
-
-
 def simultaneous_level(method: str, level: float, p_adjusted: np.ndarray) -> float:
     """The level of each interval of a family, so that together they match the adjusted decisions.
 
     Parameters
     ----------
     method : str
-        One of `METHODS` but "romano_wolf", whose intervals are those of `max_t_critical`.
+        One of `METHODS` but "romano_wolf", whose intervals are those of `romano_wolf`.
     level : float
         Of the family: tests with an adjusted p of at most 1 - level are rejected.
     p_adjusted : numpy.ndarray
@@ -226,7 +196,7 @@ def simultaneous_level(method: str, level: float, p_adjusted: np.ndarray) -> flo
 def _checked(method: str) -> str:
     """A method that needs p-values only."""
     if method == "romano_wolf":
-        raise InputError("method 'romano_wolf' needs replicates, not p-values; use romano_wolf and max_t_critical")
+        raise InputError("method 'romano_wolf' needs replicates, not p-values; use the function romano_wolf")
     if method not in METHODS:
         raise InputError(f"method {method!r} is unknown; there are: {', '.join(METHODS)}")
     return method

@@ -15,7 +15,7 @@ from survexec.display.figures.waterfall import DOWN, UP, waterfall
 from survexec.display.markup import html_table, latex, markdown
 from survexec.rollouts import Rollouts
 from survexec.statistics.attribution import attribute
-from survexec.statistics.ranks import rank
+from survexec.statistics.ranks import RANKED, rank
 
 NAMES = ("tool_calling", "tool_calling_preconditions", "a$b$ méthode λ", "assertions_no_postconditions")
 NASTY = "a|b_c$%&#{}~^\\<script>alert(1)</script>[x](y)\n*_é–中^^M"
@@ -179,6 +179,26 @@ def test_a_value_is_written_once_where_ranks_are_tied():
     same = rank(Rollouts(pd.concat([frame.assign(method=name) for name in "xyz"])), resamples=100)
     ax = rank_bump(same).axes[0]
     assert len(numbers(ax, "value")) == 5
+
+
+def test_values_of_different_ranks_look_different():
+    frame = pd.DataFrame({
+        "value": ["x", "y", "z"] * 2, "metric": ["ter"] * 3 + ["mean_fed"] * 3, "rank": [1.0, 2.0, 3.0] * 2,
+        "estimate": [0.863, 0.857, 0.8, 7.8, 7.2, 6.0], "lower": 1.0, "upper": 3.0, "first": 0.5, "n_tasks": 50,
+    })  # fmt: skip
+    assert numbers(rank_bump(frame).axes[0], "value") == ["0.863", "7.8", "0.857", "7.2", "0.800", "6.0"]
+    apart = frame.assign(estimate=[0.863, 0.85, 0.8, 7.22, 7.17, 6.0])
+    assert numbers(rank_bump(apart).axes[0], "value") == ["0.86", "7.22", "0.85", "7.17", "0.80", "6.00"]
+
+
+def test_more_than_five_metrics_take_two_columns_so_that_no_name_covers_another():
+    everything = rank(cohort(NAMES), metrics=RANKED, resamples=100)
+    figure = rank_bump(everything)
+    figure.boxes = texts(figure)
+    assert figure.get_figwidth() == style.TWO_COLUMNS
+    outside, covered = misplaced(figure)
+    values = set(numbers(figure.axes[0], "value"))
+    assert (outside, [pair for pair in covered if not set(pair) <= values]) == ([], [])
 
 
 def test_a_method_without_a_rank_leaves_a_hole_and_keeps_its_name():

@@ -165,6 +165,28 @@ def test_points_stand_at_ter_and_success_and_are_named(made, drawn):
     }
 
 
+def test_no_label_of_a_recovery_line_lies_under_a_point():
+    at = {"x": (0.08, 0.55), "y": (0.8, 0.61), "z": (0.5, 0.4)}
+    frame = pd.DataFrame(at, index=["ter", "success"]).melt(
+        var_name="method", value_name="estimate", ignore_index=False
+    )
+    frame = frame.rename_axis("metric").reset_index()[["method", "metric", "estimate"]]
+    frame = frame.assign(lower=frame["estimate"] - 0.05, upper=frame["estimate"] + 0.05)
+    ax = figures.success_against_ter(frame)
+    ax.figure.draw_without_rendering()
+    labels = [text.get_window_extent() for text in ax.texts if text.get_text().startswith("r = ")]
+    assert len(labels) >= 3
+    for x, y in ax.transData.transform(list(at.values())):
+        assert not any(box.contains(x, y) for box in labels)
+
+
+def test_points_are_named_unless_a_legend_of_several_panels_does_it(made):
+    named, bare = (figures.success_against_ter(made.summary, names=names) for names in (True, False))
+    assert sum(text.get_gid() == "name" for text in named.texts) == 4
+    assert [text for text in bare.texts if text.get_gid() == "name"] == []
+    assert bare.get_legend() is None
+
+
 def test_recovery_lines_hold_for_clean_success_of_one(drawn):
     ax = drawn["recovery"].axes[0]
     lines = [line.get_ydata() for line in ax.lines if list(line.get_xdata()) == [0, 1]]
@@ -227,8 +249,8 @@ def test_forest_writes_difference_interval_p_and_pairs(made):
     row = {"difference": -0.1234, "lower": -0.2, "upper": 0.05, "p_adjusted": 0.0004, "n_pairs": 66}
     one = made.comparison[made.comparison["metric"] == "rr"].head(1).assign(**row)
     assert cells(figures.forest(one).axes[0]) == ["−0.123 [−0.200, 0.050]", "<0.001", "66"]
-    untested = one.assign(p_adjusted=np.nan, lower=np.nan)
-    assert cells(figures.forest(untested).axes[0]) == ["−0.123 [–, 0.050]", "–", "66"]
+    untested = one.assign(p_adjusted=np.nan, lower=np.nan, upper=np.nan)
+    assert cells(figures.forest(untested).axes[0]) == ["−0.123", "–", "66"]
 
 
 def test_forest_explains_the_numbers_that_stand_for_long_names(drawn, made):

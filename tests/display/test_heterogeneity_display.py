@@ -13,6 +13,7 @@ from survexec.display import style
 from survexec.display.figures.meta import meta_forest
 from survexec.display.heterogeneity_tables import GRIDS
 from survexec.display.markup import html_table, latex, markdown
+from survexec.display.wording import number
 from survexec.errors import InputError
 from survexec.rollouts import Rollouts
 from survexec.statistics.heterogeneity import heterogeneity
@@ -76,7 +77,7 @@ def test_each_row_is_written_beside(result, drawn):
     written = [text.get_text() for text in ax.texts if text.get_gid() == "cell"]
     at, weights, counts = (written[start : start + len(rows)] for start in range(0, len(written), len(rows)))
     assert counts == [str(n) for n in rows["n_pairs"]]
-    assert at[rows.index[rows["group"] == "lone"][0]] == style.number(rows.set_index("group")["difference"]["lone"])
+    assert at[rows.index[rows["group"] == "lone"][0]] == number(rows.set_index("group")["difference"]["lone"], 3)
     for text, row in zip(at, rows.itertuples(), strict=True):
         if row.group != "lone":
             assert text == f"{row.difference:.3f} [{row.lower:.3f}, {row.upper:.3f}]".replace("-", "−")

@@ -1,5 +1,6 @@
 """The report: one folder, one page, every number with its origin, for any table of rollouts."""
 
+import functools
 import re
 from html.parser import HTMLParser
 
@@ -9,9 +10,11 @@ import pytest
 
 import survexec as sx
 from survexec.display.claims import claims_by_pair, family
-from survexec.display.report import drawing
+from survexec.display.report import analyses, drawing
 from survexec.errors import InputError
 from survexec.rollouts import Rollouts
+from survexec.statistics.families import ADJUSTMENTS
+from survexec.statistics.multiplicity import METHODS
 
 EMPTY_PICTURE = (
     b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89"
@@ -185,8 +188,12 @@ def test_every_column_is_explained_and_every_denominator_printed(undrawn, tmp_pa
         assert f" {count} " in text
 
 
-def test_the_family_of_tests_is_named(undrawn, tmp_path):
-    assert "Holm over a family of 4 tests" in page_of(cohort(), tmp_path).text("differences")
+@pytest.mark.parametrize("adjust", METHODS)
+def test_the_family_of_tests_is_named_whatever_the_adjustment(undrawn, tmp_path, monkeypatch, adjust):
+    monkeypatch.setattr(analyses, "compare", functools.partial(sx.compare, adjust=adjust))
+    how = "p not adjusted" if adjust == "none" else f"p adjusted by {ADJUSTMENTS[adjust]}"
+    text = page_of(cohort(), tmp_path).text("differences")
+    assert f"Family of tests: {how} over a family of 4 tests: TER, Mean FED, AUC-PEC, Success" in text
 
 
 def test_the_page_says_what_can_be_claimed_word_by_word(undrawn, tmp_path):

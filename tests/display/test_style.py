@@ -41,10 +41,6 @@ def test_a_short_text_stays_on_its_line():
     assert style.wrap("assertions", 100, 8) == "assertions"
 
 
-def test_numbers_have_a_true_minus_and_a_dash_where_undefined():
-    assert [style.number(x) for x in (-0.1234, 0.5, float("nan"))] == ["−0.123", "0.500", "–"]
-
-
 def test_twelve_series_differ_in_marker_or_dash_even_in_greyscale():
     looks = [style.stroke(index) for index in range(12)]
     assert len({(look.dash, look.marker) for look in looks}) == 12

@@ -113,6 +113,11 @@ def test_a_small_p_value_is_bounded_not_printed_as_zero():
     assert [wording.p_value(p) for p in (0.00099, 0.001, 0.0495, np.nan)] == ["<0.001", "0.001", "0.050", "–"]
 
 
+def test_numbers_have_a_true_minus_and_a_dash_where_undefined():
+    assert [wording.number(x, 3) for x in (-0.1234, 0.5, float("nan"))] == ["−0.123", "0.500", "–"]
+    assert [wording.brief(x) for x in (-0.12345, 17.0, float("nan"))] == ["−0.123", "17", "–"]
+
+
 def test_a_difference_that_rounds_to_nothing_has_no_sign():
     assert wording.number(-0.0004, 3) == "0.000"
     assert wording.number(-0.0006, 3) == "−0.001"

@@ -51,9 +51,7 @@ def bounded_curves(curves: Any, figure: Figure | None = None) -> Figure:
     frame, by = panels.tidy(curves, COLUMNS)
     cells = panels.cut(frame, by)
     if not len(cells):
-        figure, axes = panels.grid(figure, 1, 1.0)
-        panels.say(axes[0], "No curves to draw")
-        return figure
+        return panels.nothing(figure, "No curves to draw")
     outer, inner = list(cells.varying[:-1]), cells.varying[-1]
     looks = {value: style.stroke(at) for at, value in enumerate(dict.fromkeys(frame[inner]))}
     figure, axes = panels.grid(figure, len(cells), 1.45, len(looks), 0.45, sharey=True)

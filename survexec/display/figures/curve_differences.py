@@ -12,6 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from survexec.display import style
 from survexec.display.figures import panels
+from survexec.display.wording import number
 
 COLUMNS = (
     "a", "b", "k", "difference", "lower", "upper", "band_lower", "band_upper", "at_risk_a", "at_risk_b", "n_pairs",
@@ -89,5 +90,5 @@ def _line(ax: Axes, rows: pd.DataFrame, label: str) -> None:
     for row, (column, side) in enumerate(zip(counts, ("At risk a", "b"), strict=True)):
         panels.at_risk_row(ax, ticks, panels.first_of(rows, column), row, label=side if first else "")
     ax.yaxis.set_major_locator(MaxNLocator(nbins=6))
-    ax.yaxis.set_major_formatter(lambda value, _: style.number(value + 0.0, 2))
+    ax.yaxis.set_major_formatter(lambda value, _: number(value, 2))
     ax.set_ylabel(label if first else "")

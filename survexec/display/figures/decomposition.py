@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 
 from survexec.display import style
 from survexec.display.figures import panels
+from survexec.display.wording import number
 
 COLUMNS = ("part", "estimate")
 HEADS = ("clean", "recovered", "success")
@@ -75,7 +76,7 @@ def _bar(ax: Axes, place: int, name: str, parts: pd.Series) -> None:
             left += share
     panels.beside(ax, name, (0, place - 0.225), (2, 1), va="bottom", fontsize=style.SMALL, linespacing=1.0)
     shares = [float(parts.get(part, float("nan"))) for part in style.PARTS]
-    _numbers(ax, place, [style.number(share) for share in [*shares, sum(shares)]])
+    _numbers(ax, place, [number(share, 3) for share in [*shares, sum(shares)]])
 
 
 def _numbers(ax: Axes, place: float, texts: Sequence[str], **look: str) -> None:

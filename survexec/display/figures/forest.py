@@ -10,15 +10,12 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from survexec.display import style
 from survexec.display.figures import panels
-from survexec.display.wording import p_value
-from survexec.statistics.estimands import METRICS
+from survexec.display.wording import decimals, estimate, p_value
 
 COLUMNS = ("metric", "a", "b", "difference", "lower", "upper", "p_adjusted", "n_pairs")
-_CALLS = {"mean_fed": "Mean FED (calls)", "mean_length": "Mean length (calls)"}
 _ROOM, _GAP = 170.0, 7.0
 
 
@@ -61,9 +58,7 @@ def forest(comparison: Any, metrics: Sequence[str] | None = None, figure: Figure
     chosen = list(frame["metric"].unique()) if metrics is None else list(metrics)
     cells = panels.cut(frame[frame["metric"].isin(chosen)], by)
     if not len(cells):
-        figure, axes = panels.grid(figure, 1, 1.0)
-        panels.say(axes[0], "No differences to draw")
-        return figure
+        return panels.nothing(figure, "No differences to draw")
     across = 1 if len(chosen) < 3 else 2
     names, key = _names(cells, across)
     placed, labels = _places(cells, names)
@@ -77,21 +72,15 @@ def forest(comparison: Any, metrics: Sequence[str] | None = None, figure: Figure
     widths = column_widths(texts)
     for place, (ax, metric) in enumerate(zip(axes, chosen, strict=True)):
         rows = placed[placed["metric"] == metric]
-        _block(ax, rows, len(labels))
+        _block(ax, rows, len(labels), 5 if across == 1 else 2)
         text_columns(ax, rows["place"], texts.loc[rows.index], widths)
         row_labels(ax, labels if place % across == 0 else [])
-        ax.set_title(_title(metric), loc="left", fontweight="bold")
+        ax.set_title(panels.metric(metric), loc="left", fontweight="bold")
     if cells.shared:
         figure.suptitle(cells.shared)
     if key:
         figure.supxlabel(foot, fontsize=style.SMALL, x=0.01, ha="left")
     return figure
-
-
-def _title(metric: str) -> str:
-    if metric in _CALLS:
-        return _CALLS[metric]
-    return METRICS[metric].label if metric in METRICS else style.literal(metric)
 
 
 def _names(cells: panels.Cells, across: int) -> tuple[dict[Any, str], list[str]]:
@@ -122,30 +111,23 @@ def _places(cells: panels.Cells, names: dict[Any, str]) -> tuple[pd.DataFrame, l
     return pd.concat(placed, ignore_index=True), labels
 
 
-def _block(ax: Axes, rows: pd.DataFrame, count: int) -> None:
+def _block(ax: Axes, rows: pd.DataFrame, count: int, ticks: int) -> None:
     """Draw points and whiskers about the zero line."""
     ax.axvline(0, color=style.INK, linewidth=0.6, zorder=1)
     ax.hlines(rows["place"], rows["lower"], rows["upper"], color=style.stroke(0).color, linewidth=1.1)
     ax.plot(rows["difference"], rows["place"], "s", color=style.stroke(0).color, markersize=3.2)
     across = ax.get_yaxis_transform()
     ax.hlines(rows["place"], 0, 1, transform=across, color=style.FAINT, linewidth=0.4, zorder=0)
-    ax.set_ylim(count - 0.5, -0.5)
-    ax.set_yticks([])
     ax.margins(x=0.08)
-    ax.spines["left"].set_visible(False)
-    ax.xaxis.set_major_locator(MaxNLocator(2, steps=[1, 2, 5, 10]))
-    panels.dress(ax)
+    panels.zero_axis(ax, count, ticks)
 
 
 def _texts(rows: pd.DataFrame, head: str) -> pd.DataFrame:
     """Write out each row of the frame; the columns are named by their headings."""
-
-    def written(row: pd.Series) -> list[str]:
-        digits = 2 if row["metric"] in _CALLS else 3
-        at, low, high = (style.number(row[column], digits) for column in ("difference", "lower", "upper"))
-        return [f"{at} [{low}, {high}]", p_value(row["p_adjusted"]), panels.count(row["n_pairs"])]
-
-    texts = [written(row) for _, row in rows.iterrows()]
+    texts = [
+        [estimate(row, decimals(row.metric), "difference").line, p_value(row.p_adjusted), panels.count(row.n_pairs)]
+        for row in rows.itertuples()
+    ]
     return pd.DataFrame(texts, index=rows.index, columns=[head, "adj. p", "n"])
 
 

@@ -10,19 +10,16 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from survexec.display import style
 from survexec.display.figures import panels
 from survexec.display.figures.forest import column_widths, row_labels, text_columns
-from survexec.display.wording import DASH, number, p_value
-from survexec.statistics.estimands import METRICS
+from survexec.display.wording import DASH, decimals, estimate, number, p_value
 
 COLUMNS = (
     "metric", "a", "b", "level_of", "group", "role", "difference", "lower", "upper", "weight_fixed", "weight_random",
     "n_pairs",
 )  # fmt: skip
-_CALLS = {"mean_fed": "Mean FED (calls)", "mean_length": "Mean length (calls)"}
 # Points for the names of rows, and up to which there is room for two blocks side by side.
 _ROOM, _NARROW = 170.0, 90.0
 # Area of the square of a group that has all the weight, and of the smallest that can be seen, in square points.
@@ -72,9 +69,7 @@ def meta_forest(heterogeneity: Any, metrics: Sequence[str] | None = None, figure
     chosen = list(frame["metric"].unique()) if metrics is None else list(metrics)
     cells = panels.cut(frame[frame["metric"].isin(chosen)], by)
     if not len(cells):
-        figure, axes = panels.grid(figure, 1, 1.0)
-        panels.say(axes[0], "No differences to draw")
-        return figure
+        return panels.nothing(figure, "No differences to draw")
     placed, labels, title = _places(cells)
     widest = max(style.width_of(label, style.SMALL) for label, _ in labels)
     across = min(len(chosen), 1 if widest > _NARROW else 2)
@@ -92,7 +87,7 @@ def meta_forest(heterogeneity: Any, metrics: Sequence[str] | None = None, figure
         row_labels(ax, labels if place % across == 0 else [])
         if tests is not None:
             _feet(ax, rows, tests, by)
-        ax.set_title(_CALLS.get(metric) or METRICS[metric].label, loc="left", fontweight="bold")
+        ax.set_title(panels.metric(metric), loc="left", fontweight="bold")
     if title:
         figure.suptitle(title)
     return figure
@@ -137,11 +132,7 @@ def _block(ax: Axes, rows: pd.DataFrame, labels: list[tuple[str, bool]]) -> None
     for row in pooled.itertuples():
         _diamond(ax, row, low, high)
     ax.set_xlim(low, high)
-    ax.set_ylim(len(labels) - 0.5, -0.5)
-    ax.set_yticks([])
-    ax.spines["left"].set_visible(False)
-    ax.xaxis.set_major_locator(MaxNLocator(2, steps=[1, 2, 5, 10]))
-    panels.dress(ax)
+    panels.zero_axis(ax, len(labels))
 
 
 def _squares(ax: Axes, groups: pd.DataFrame) -> None:
@@ -172,12 +163,9 @@ def _texts(rows: pd.DataFrame, head: str) -> pd.DataFrame:
     """Write out each row of the frame; the columns are named by their headings."""
 
     def written(row: Any) -> list[str]:
-        digits = 2 if row.metric in _CALLS else 3
-        at, low, high = (number(value, digits) for value in (row.difference, row.lower, row.upper))
-        bounds = "" if low == high == DASH else f" [{low}, {high}]"
         weights = [number(100 * weight, 0) for weight in (row.weight_fixed, row.weight_random)]
         share = "" if row.role == "pooled" else DASH if DASH in weights else " / ".join(weights)
-        return [at + bounds, share, panels.count(row.n_pairs)]
+        return [estimate(row, decimals(row.metric), "difference").line, share, panels.count(row.n_pairs)]
 
     texts = [written(row) for row in rows.itertuples()]
     return pd.DataFrame(texts, index=rows.index, columns=[head, "% F / R", "n"])
@@ -191,7 +179,7 @@ def _feet(ax: Axes, rows: pd.DataFrame, tests: pd.DataFrame, by: Sequence[str]) 
         words = "no interaction test"
         if test.df > 0:
             p = f"p {p_value(test.p_value)}, adj. {p_value(test.p_adjusted)}"
-            tau2 = number(test.tau2, 3 if test.metric in _CALLS else 4)
+            tau2 = number(test.tau2, decimals(test.metric) + 1)
             words = f"Q({test.df:.0f}) = {test.q:.2f}, {p}, I² = {100 * test.i2:.0f}%, τ² = {tau2}"
         where, look = ax.get_yaxis_transform(), {"ha": "left", "va": "center", "fontsize": style.TINY}
         panels.beside(ax, words, (0, test.place + 1), (0, 0), where, gid="test", **look)

@@ -15,11 +15,15 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.text import Annotation
+from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import Affine2D, ScaledTranslation, Transform
 
 from survexec.display import style
+from survexec.display.wording import COLUMNS, IN_CALLS, number
 from survexec.errors import InputError
 from survexec.protocol.trajectory import UNKNOWN
+from survexec.statistics.estimands import METRICS
+from survexec.statistics.trials import MEASURES
 
 DEPTH = "Depth k (tool calls)"
 # Shares of fewer rollouts than this jump between 0 and 1 and hide the rest of the panel.
@@ -151,6 +155,30 @@ def say(ax: Axes, text: str) -> Axes:
     return ax
 
 
+def nothing(figure: Figure | None, text: str, height: float = 1.0) -> Any:
+    """Make a figure of one panel that says why it is empty."""
+    figure, axes = grid(figure, 1, height)
+    say(axes[0], text)
+    return figure
+
+
+def metric(name: str) -> str:
+    """Write the name of a metric over its panel, with the unit where that is calls."""
+    if name in IN_CALLS:
+        return f"{COLUMNS[name]} (calls)"
+    known = METRICS.get(name) or MEASURES.get(name)
+    return known.label if known else style.literal(name)
+
+
+def zero_axis(ax: Axes, count: int, ticks: int = 2) -> None:
+    """Set a horizontal axis of differences with few ticks, over so many rows that are labelled beside the panel."""
+    ax.set_ylim(count - 0.5, -0.5)
+    ax.set_yticks([])
+    ax.spines["left"].set_visible(False)
+    ax.xaxis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 5, 10]))
+    dress(ax)
+
+
 def head(ax: Axes, text: str, size: float = style.TEXT) -> None:
     """Give a panel a title no wider than itself; the values of a cell stand in one line or one each."""
     room = width_of(ax)
@@ -236,7 +264,7 @@ def share_axis(ax: Axes, label: str = "Share of rollouts") -> None:
 
 def count(value: float) -> str:
     """Write a count; a dash where it is not known."""
-    return "–" if pd.isna(value) else f"{value:.0f}"
+    return number(value, 0)
 
 
 def at_risk_row(

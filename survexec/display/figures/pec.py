@@ -110,9 +110,7 @@ def pec_beside_eligible(pec: Any, pec_elig: Any, figure: Figure | None = None) -
     sides[1] = _eligible(sides[1][0]), sides[1][1]
     whole = panels.cut(*sides[0])
     if not len(whole):
-        figure, axes = panels.grid(figure, 1, 1.9)
-        panels.say(axes[0], "No rollouts to draw")
-        return figure
+        return panels.nothing(figure, "No rollouts to draw", 1.9)
     inner = whole.varying if len(whole) == 1 else whole.varying[-1:]
     outer = whole.varying[: -len(inner)]
     looks = {key: style.stroke(index) for index, (key, _) in enumerate(panels.cut(sides[0][0], inner).parts)}

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from survexec.display import style
 from survexec.display.figures import panels
-from survexec.display.figures.recovery import HALO
+from survexec.display.wording import number
 from survexec.statistics.estimands import METRICS
 
 COLUMNS = ("metric", "difference", "lower", "upper")
@@ -65,8 +65,8 @@ def _panel(ax: Axes, rows: dict[int, pd.Series]) -> None:
     for at, row in rows.items():
         ax.hlines(at, row["lower"], row["upper"], color=style.stroke(0).color, linewidth=1.1, zorder=2)
         ax.plot(row["difference"], at, "s", color=style.stroke(0).color, markersize=3.4, zorder=3)
-        look: dict[str, Any] = {"ha": "center", "va": "bottom", "path_effects": HALO, "zorder": 4}
-        text = style.number(row["difference"])
+        look: dict[str, Any] = {"ha": "center", "va": "bottom", "path_effects": style.HALO, "zorder": 4}
+        text = number(row["difference"], 3)
         panels.beside(ax, text, (row["difference"], at), (0, 2.5), fontsize=style.TINY, **look)
     ax.spines["left"].set_visible(False)
     panels.dress(ax)

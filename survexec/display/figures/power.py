@@ -10,6 +10,7 @@ from matplotlib.lines import Line2D
 
 from survexec.display import style
 from survexec.display.figures import panels
+from survexec.display.wording import brief, number
 from survexec.statistics.estimands import METRICS
 
 COLUMNS = ("metric", "point", "tasks", "trials", "difference", "power")
@@ -73,7 +74,7 @@ def power_curves(plan: Any, ax: Axes | None = None) -> Axes:
 
 def _words(key: tuple[float, int], several: dict[str, bool], varying: bool) -> list[str]:
     """The difference and the trials of a curve in words: those that vary between curves, or those they share."""
-    size, trials = f"{key[0]:.3g}".replace("-", "−"), panels.count(key[1])
+    size, trials = brief(key[0]), panels.count(key[1])
     words = {"difference": size, "trials": f"{trials} trial{'s' * (trials != '1')}"}
     return [word for name, word in words.items() if several[name] == varying]
 
@@ -82,7 +83,7 @@ def _curve(ax: Axes, rows: pd.DataFrame, look: style.Stroke, label: str) -> Line
     """Draw one curve with its answers."""
     rows = rows.sort_values("tasks")
     drawn: dict[str, Any] = {"color": look.color, "linestyle": look.dash, "linewidth": 1.2, "label": label}
-    (line,) = ax.plot(rows["tasks"], rows["power"], **drawn, zorder=2)
+    (line,) = ax.plot(rows["tasks"], rows["power"], **drawn, clip_on=False, zorder=2)
     for point, at in rows[rows["point"] != "curve"].groupby("point"):
         fill = look.color if point == "answer" else "white"
         ax.plot(
@@ -95,6 +96,6 @@ def _curve(ax: Axes, rows: pd.DataFrame, look: style.Stroke, label: str) -> Line
 def _answer(ax: Axes, answer: Any, left: bool) -> None:
     """Lead from the answer down to its number of tasks, and write it there."""
     ax.vlines(answer.tasks, 0, answer.power, color=style.INK, linewidth=0.7, linestyle=":", zorder=1)
-    text = f"{answer.tasks} tasks, power {style.number(answer.power, 2)}"
+    text = f"{answer.tasks} tasks, power {number(answer.power, 2)}"
     shift, side = ((-3, 4), "right") if left else ((3, 4), "left")
     panels.beside(ax, text, (answer.tasks, 0), shift, ha=side, va="bottom", fontsize=style.SMALL, gid="answer")

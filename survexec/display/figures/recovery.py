@@ -10,7 +10,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.lines import Line2D
-from matplotlib.patheffects import AbstractPathEffect, withStroke
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
@@ -20,12 +19,11 @@ from survexec.display.figures import panels
 COLUMNS = ("metric", "estimate", "lower", "upper")
 RECOVERIES = (0.0, 0.25, 0.5, 0.75, 1.0)
 LINES = "Lines: success = TER + (1 − TER) r, for s = 1"
-HALO: list[AbstractPathEffect] = [withStroke(linewidth=1.5, foreground="white")]
 _HIGH = 8.0
 
 
 @style.styled
-def success_against_ter(summary: Any, ax: Axes | None = None) -> Axes:
+def success_against_ter(summary: Any, ax: Axes | None = None, names: bool = True) -> Axes:
     """Draw each cell as a point, TER across and success up, over lines of equal recovery.
 
     Reading: right is better execution, up is better success. The grey lines hold for s = 1, where every
@@ -40,6 +38,8 @@ def success_against_ter(summary: Any, ax: Axes | None = None) -> Axes:
         Cell columns, ``metric`` (with "ter" and "success"), ``estimate``, ``lower``, ``upper``.
     ax : Axes, optional
         Where to draw; a new figure of one column's width otherwise.
+    names : bool
+        Name the points, beside them or below; without, a legend of several panels does.
 
     Returns
     -------
@@ -64,10 +64,12 @@ def success_against_ter(summary: Any, ax: Axes | None = None) -> Axes:
     if not points:
         return panels.say(ax, "No cell has both TER and success")
     _frame(ax, np.concatenate(list(points.values()), axis=1), cells.shared)
-    labels = _recovery_lines(ax)
+    labels = _recovery_lines(ax, list(points.values()))
     looks = {name: style.stroke(index) for index, name in enumerate(points)}
     for name, rates in points.items():
         _point(ax, rates, looks[name])
+    if not names:
+        return ax
     ax.figure.draw_without_rendering()  # type: ignore[union-attr]
     if not _name_points(ax, points, looks, labels):
         _key(ax, looks, grow=not given)
@@ -108,14 +110,18 @@ def _limits(values: np.ndarray) -> tuple[float, float]:
     return (0.0, 1.0) if high - low > 0.65 else (low, high)
 
 
-def _recovery_lines(ax: Axes) -> list[Text]:
-    """Draw the lines success = q + (1 - q) r, each labelled along itself where it enters the panel."""
+def _recovery_lines(ax: Axes, points: list[np.ndarray]) -> list[Text]:
+    """Draw the lines success = q + (1 - q) r, each labelled along itself where it enters the panel or after a point."""
     (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
     labels = [ax.text(0.98, 0.02, "s < 1", transform=ax.transAxes, ha="right", va="bottom")]
     for r in RECOVERIES:
         ax.plot([0, 1], [r, 1], color="#ABABAB", linewidth=0.6, zorder=1, scalex=False, scaley=False)
         start = left if r == 1 else max(left, (bottom - r) / (1 - r))
         x = start + 0.015 * (right - left)
+        for (at, _, _), (_, low, high) in sorted(rates.tolist() for rates in points):
+            reached, across = -0.03 < (at - x) / (right - left) < 0.2, r + (1 - r) * at
+            if reached and low - 0.08 * (top - bottom) < across < high + 0.02 * (top - bottom):
+                x = at + 0.045 * (right - left)
         y = r + (1 - r) * x
         if y <= top and x < left + 0.6 * (right - left):
             under = y > top - 0.07 * (top - bottom)
@@ -124,7 +130,7 @@ def _recovery_lines(ax: Axes) -> list[Text]:
                 rotation_mode="anchor", transform_rotates_text=True,
             ))  # fmt: skip
     for label in labels:
-        label.set(fontsize=style.TINY, color=style.GREY, zorder=1, path_effects=HALO)
+        label.set(fontsize=style.TINY, color=style.GREY, zorder=1, path_effects=style.HALO)
     return labels
 
 
@@ -147,7 +153,7 @@ def _name_points(ax: Axes, points: dict[str, np.ndarray], looks: dict[str, style
     """Write each name beside its point; False, with nothing written, where one finds no free place."""
     scale = 72 / ax.figure.dpi
     panel = _scaled(ax.get_window_extent(), scale)
-    hard, soft = [], [_scaled(label.get_window_extent(), scale) for label in labels]
+    hard, soft = [_scaled(label.get_window_extent(), scale) for label in labels], []
     centres = {}
     for name, rates in points.items():
         (x, y), low, high = (ax.transData.transform(rates.T) * scale).tolist()
@@ -174,7 +180,7 @@ def _name_points(ax: Axes, points: dict[str, np.ndarray], looks: dict[str, style
         text.set_in_layout(False)
         red, green, blue = to_rgb(looks[name].color)
         text.set_color((0.65 * red, 0.65 * green, 0.65 * blue))
-        text.set_path_effects(HALO)
+        text.set_path_effects(style.HALO)
     return True
 
 

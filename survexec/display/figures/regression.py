@@ -12,7 +12,8 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from survexec.display import style
 from survexec.display.figures import panels
 from survexec.display.figures.forest import column_widths, row_labels, text_columns
-from survexec.display.wording import DASH, p_value, ratio
+from survexec.display.markup import Cell
+from survexec.display.wording import limits, p_value, ratio
 
 COLUMNS = ("label", "ratio", "lower", "upper", "p_value", "nuisance")
 _ROOM = 190.0
@@ -111,6 +112,5 @@ def _texts(rows: pd.DataFrame, head: str) -> pd.DataFrame:
     texts = []
     for row in rows.itertuples():
         at, low, high = map(ratio, (row.ratio, row.lower, row.upper))
-        bounds = "" if low == high == DASH else f" [{low}, {high}]"
-        texts.append([at + bounds, p_value(row.p_value)])
+        texts.append([Cell(at, limits(low, high)).line, p_value(row.p_value)])
     return pd.DataFrame(texts, index=rows.index, columns=[head, "p"])

@@ -11,12 +11,11 @@ from matplotlib.lines import Line2D
 
 from survexec.display import style
 from survexec.display.figures import panels
-from survexec.display.figures.recovery import HALO
+from survexec.display.wording import decimals, number
 from survexec.statistics.estimands import METRICS
 
 COLUMNS = ("value", "metric", "estimate", "rank")
 _ACROSS = 3
-_CALLS = ("mean_fed", "mean_length")
 
 
 @style.styled
@@ -52,9 +51,7 @@ def rank_slopes(ranks: Any, figure: Figure | None = None) -> Figure:
     frame, by = panels.tidy(ranks, COLUMNS)
     cells = panels.cut(frame, by)
     if not len(cells):
-        figure, axes = panels.grid(figure, 1, 1.0)
-        panels.say(axes[0], "No ranks to draw")
-        return figure
+        return panels.nothing(figure, "No ranks to draw")
     values = list(dict.fromkeys(frame["value"]))
     looks = {value: style.stroke(index) for index, value in enumerate(values)}
     figure, axes = panels.grid(figure, len(cells), 0.6 + 0.27 * len(values), _ACROSS, 0.45)
@@ -83,8 +80,8 @@ def _panel(ax: Axes, rows: pd.DataFrame, looks: dict[Any, style.Stroke]) -> None
         for at, (metric, estimate, rank) in enumerate(zip(metrics, line["estimate"], line["rank"], strict=True)):
             if (metric, rank) not in written and not pd.isna(rank):
                 written.add((metric, rank))
-                text = style.number(estimate, 1 if metric in _CALLS else 2)
-                look: dict[str, Any] = {"ha": "center", "va": "bottom", "path_effects": HALO, "zorder": 4}
+                text = number(estimate, decimals(metric) - 1)
+                look: dict[str, Any] = {"ha": "center", "va": "bottom", "path_effects": style.HALO, "zorder": 4}
                 panels.beside(ax, text, (at, rank), (0, 3.5), fontsize=style.TINY, **look)
     ax.set_xlim(-0.3, len(metrics) - 0.7)
     ax.set_ylim(len(looks) + 0.3, 0.4)

@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator, NullLocator
 
 from survexec.display import style
 from survexec.display.figures import panels
-from survexec.statistics.trials import MEASURES, SAVING
+from survexec.statistics.trials import SAVING
 
 PASS_COLUMNS = ("outcome", "convention", "k", "estimate", "lower", "upper", "n_tasks")
 CURVE_COLUMNS = ("metric", "point", "trials", "standard_error")
@@ -70,7 +70,7 @@ def pass_curves(result: Any, figure: Figure | None = None) -> Figure:
         return figure
     looks = {key: style.stroke(index) for index, (key, _) in enumerate(cells.parts)}
     for ax, outcome in zip(axes, outcomes, strict=True):
-        panels.head(ax, _label(outcome))
+        panels.head(ax, panels.metric(outcome))
         panels.share_axis(ax, "Mean over tasks" if panels.leftmost(ax) else "")
         inside = frame[frame["outcome"] == outcome]
         if inside["k"].max() <= _PLAIN:
@@ -128,7 +128,7 @@ def trial_errors(result: Any, figure: Figure | None = None) -> Figure:
     looks = {key: style.stroke(index) for index, (key, _) in enumerate(cells.parts)}
     for ax, metric in zip(axes, metrics, strict=True):
         rows = frame[frame["metric"] == metric].dropna(subset=["standard_error"])
-        panels.head(ax, f"{_label(metric)} (calls)" if metric == "mean_fed" else _label(metric))
+        panels.head(ax, panels.metric(metric))
         if metric not in set(known["metric"]):
             panels.say(ax, "No variance to split; the notes say why")
             continue
@@ -137,10 +137,6 @@ def trial_errors(result: Any, figure: Figure | None = None) -> Figure:
             _error_line(ax, part[part["metric"] == metric].dropna(subset=["standard_error"]), looks[key])
     panels.legend(figure, [*_names(looks, lines=True), *_points()], cells.shared)
     return figure
-
-
-def _label(name: str) -> str:
-    return MEASURES[name].label if name in MEASURES else style.literal(name)
 
 
 def _doublings_axis(ax: Axes, trials: pd.Series, marked: Iterable[float]) -> list[int]:

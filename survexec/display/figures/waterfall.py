@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import pairwise
 from typing import Any, Final
 
@@ -15,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 
 from survexec.display import style
 from survexec.display.figures import panels
-from survexec.display.figures.recovery import HALO
+from survexec.display.wording import estimate, number
 
 COLUMNS = ("a", "b", "part", "estimate_a", "estimate_b", "estimate", "lower", "upper", "n_pairs")
 STEPS: Final = {"ter": "TER", "clean_success": "Success if clean (s)", "rr": "Recovery (RR)"}
@@ -79,11 +78,11 @@ def waterfall(attribution: Any, figure: Figure | None = None) -> Figure:
     for ax, (place, pair), names, numbers in zip(axes, drawn, labels, texts, strict=True):
         _panel(ax, pair, tops)
         ax.set(xlim=limits, ylim=(depth, 0), xlabel="Success (share of rollouts)")
-        for top, name, number in zip(tops, names, numbers, strict=True):
-            look: dict[str, Any] = {"va": "bottom", "fontsize": style.SMALL, "linespacing": 1.0, "path_effects": HALO}
-            panels.beside(ax, name, (0, top), (2, 1.5), zorder=4, **look)
+        for top, name, numbered in zip(tops, names, numbers, strict=True):
+            look: dict[str, Any] = {"va": "bottom", "fontsize": style.SMALL, "linespacing": 1.0, "zorder": 4}
+            panels.beside(ax, name, (0, top), (2, 1.5), path_effects=style.HALO, **look)
             look = {"ha": "right", "va": "center", "fontsize": style.TINY, "gid": "number"}
-            panels.beside(ax, number, (1, top + _BAR / 2), (room, 0), ax.get_yaxis_transform(), **look)
+            panels.beside(ax, numbered, (1, top + _BAR / 2), (room, 0), ax.get_yaxis_transform(), **look)
         panels.head(ax, "\n".join(filter(None, [place, f"{panels.count(pair['n_pairs'].iloc[0])} pairs"])), style.SMALL)
         panels.dress(ax)
     whisker = Line2D([], [], color=style.INK, linewidth=0.9, label=f"{panels.level_of(attribution)}interval")
@@ -95,7 +94,7 @@ def _labels(pair: pd.DataFrame) -> list[str]:
     """Name the bars: b, the factors from b to a, and a."""
     sides = {side: style.wrap(f"{style.literal(pair[side].iloc[0])} ({side})", 150, style.SMALL) for side in "ab"}
     steps = [
-        f"{name}: {style.number(pair['estimate_b'][part])} → {style.number(pair['estimate_a'][part])}"
+        f"{name}: {number(pair['estimate_b'][part], 3)} → {number(pair['estimate_a'][part], 3)}"
         for part, name in STEPS.items()
     ]
     return [sides["b"], *steps, sides["a"]]
@@ -145,11 +144,5 @@ def _panel(ax: Axes, pair: pd.DataFrame, tops: list[float]) -> None:
 
 def _numbers(pair: pd.DataFrame) -> list[str]:
     """Write the success of b, the steps with their intervals, and the success of a."""
-    steps = []
-    for length, low, high in (
-        pair.loc[list(STEPS), ["estimate", "lower", "upper"]].astype(float).itertuples(index=False)
-    ):
-        sign = "+" if length > 0 else ""
-        bounds = "" if math.isnan(low) else f" [{style.number(low)}, {style.number(high)}]"
-        steps.append(f"{sign}{style.number(length)}{bounds}")
-    return [style.number(pair["estimate_b"]["total"]), *steps, style.number(pair["estimate_a"]["total"])]
+    steps = ["+" * (row.estimate > 0) + estimate(row, 3).line for row in pair.loc[list(STEPS)].itertuples()]
+    return [number(pair["estimate_b"]["total"], 3), *steps, number(pair["estimate_a"]["total"], 3)]

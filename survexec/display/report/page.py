@@ -15,12 +15,13 @@ from markupsafe import Markup
 
 import survexec
 from survexec.checks import CLASSES, UNKNOWN
-from survexec.display import tables
 from survexec.display.claims import claims_by_pair, family
 from survexec.display.markup import Cell, Grid, Row, html_table
 from survexec.display.report.analyses import Analyses
 from survexec.display.report.drawing import DRAWINGS
 from survexec.display.report.flow import flow
+from survexec.display.tables import grid
+from survexec.display.wording import COLUMNS, IN_CALLS, INTERVALS, groups, split_by
 from survexec.rollouts import ASIDE, Rollouts, counted
 from survexec.statistics.comparison import Comparison
 from survexec.statistics.estimands import METRICS
@@ -33,6 +34,8 @@ _SCALE: Final = 0.4
 _PAIRS: Final = 6
 # Letters of a word that may be broken inside.
 _LONG: Final = 20
+# How the note on the family of tests begins, whatever the adjustment.
+_FAMILY: Final = re.compile("p (not adjusted|adjusted by .+) over a family of ")
 _RULES: Final = {
     "strict": "any refusal by the environment is an error",
     "lookup": "a read-only call that found nothing gave an answer and is ok",
@@ -81,7 +84,7 @@ def page(rollouts: Rollouts, done: Analyses, rules: Summary | str, figures: Path
     )
     environment.filters["breakable"] = _breakable
     template = environment.from_string((resources.files(__package__) / "page.html").read_text(encoding="utf-8"))
-    varying, shared = tables.split_by(done.summary.frame, done.summary.by)
+    varying, shared = split_by(done.summary.frame, done.summary.by)
     ledger_notes = set(rollouts.notes)
     results = [done.summary, done.comparison, done.attribution]
     notes = dict.fromkeys(note for result in results if isinstance(result, Result) for note in result.notes)
@@ -118,13 +121,13 @@ def _shown(result: Result | str) -> dict[str, Any]:
     """A result as a table for the template, or the reason why there is none."""
     if isinstance(result, str):
         return {"reason": result}
-    grid = tables.grid(result)
-    return {"reason": "", "caption": grid.caption, "table": _table(grid), "foot": grid.foot}
+    made = grid(result)
+    return {"reason": "", "caption": made.caption, "table": _table(made), "foot": made.foot}
 
 
-def _table(grid: Grid) -> Markup:
+def _table(made: Grid) -> Markup:
     """A table element without its caption, which the page sets where it does not scroll away."""
-    return Markup(html_table(replace(grid, caption="")))  # noqa: S704 - escaped by its writer
+    return Markup(html_table(replace(made, caption="")))  # noqa: S704 - escaped by its writer
 
 
 def _counts(summary: Summary, name: str) -> pd.Series:
@@ -168,10 +171,10 @@ def _columns(summary: Summary) -> list[dict[str, str]]:
     """What each column of the main table is: estimand, unit, denominator, interval."""
     used = summary.frame.groupby("metric")["interval"].unique()
     rows = []
-    for name, label in tables.COLUMNS.items():
+    for name, label in COLUMNS.items():
         if name in METRICS:
-            names = [tables.INTERVALS.get(interval, interval) for interval in used[name]]
-            unit = "calls" if name in tables.IN_CALLS else "share"
+            names = [INTERVALS.get(interval, interval) for interval in used[name]]
+            unit = "calls" if name in IN_CALLS else "share"
             meaning, under, interval = METRICS[name].meaning, _DENOMINATORS[name], " or ".join(names)
         else:
             meaning, unit, under, interval = _COUNTS[name], "count", "", ""
@@ -181,13 +184,13 @@ def _columns(summary: Summary) -> list[dict[str, str]]:
 
 def _denominators(summary: Summary) -> Grid:
     """The number under every share and mean, cell by cell."""
-    varying, _ = tables.split_by(summary.frame, summary.by)
-    names = [name for name in tables.COLUMNS if name in METRICS]
+    varying, _ = split_by(summary.frame, summary.by)
+    names = [name for name in COLUMNS if name in METRICS]
     rows = []
-    for key, cell in tables.groups(summary.frame, varying):
+    for key, cell in groups(summary.frame, varying):
         under = cell.set_index("metric")["denominator"]
         rows.append(Row(tuple(Cell(str(text)) for text in [*key, *(under[name] for name in names)])))
-    header = [name.capitalize() for name in varying] + [tables.COLUMNS[name] for name in names]
+    header = [name.capitalize() for name in varying] + [COLUMNS[name] for name in names]
     return Grid(tuple(header), tuple(rows), len(varying), "", "")
 
 
@@ -207,7 +210,7 @@ def _family(comparison: Comparison | str) -> str:
     """The family of tests, as the comparison itself states it."""
     if isinstance(comparison, str):
         return ""
-    return next((note for note in comparison.notes if note.startswith("p adjusted by Holm")), "")
+    return next((note for note in comparison.notes if _FAMILY.match(note)), "")
 
 
 def _claims(comparison: Comparison | str) -> dict[str, Any]:
@@ -234,10 +237,10 @@ def _classes(first_errors: Any) -> Markup | str:
     frame = first_errors.frame
     if not frame["events"].sum():
         return ""
-    varying, _ = tables.split_by(frame, first_errors.by)
+    varying, _ = split_by(frame, first_errors.by)
     names = [name for name in CLASSES if name in set(frame["error_class"])]
     rows = []
-    for key, cell in tables.groups(frame, varying):
+    for key, cell in groups(frame, varying):
         events = cell.groupby("error_class")["events"].sum()
         counts = [int(events.get(name, 0)) for name in names]
         rows.append(Row(tuple(Cell(str(text)) for text in [*key, *counts, sum(counts)])))
