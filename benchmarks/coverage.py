@@ -14,7 +14,7 @@ from functools import cache
 import numpy as np
 from simulation import Setting, on_all_processors, simulate, whole_population
 
-from survexec.statistics.attribution import parts_of, shapley_parts
+from survexec.statistics.attribution import part_intervals, parts_of, shapley_parts
 from survexec.statistics.difference_intervals import difference_interval
 from survexec.statistics.effects import ratio_rows
 from survexec.statistics.estimands import METRICS
@@ -63,8 +63,8 @@ def one_run(pair: Pair, seed: int) -> np.ndarray:
     apart = sample.difference(0, 1)
     for at, metric in enumerate(METRICS.values()):
         bounds.append(difference_interval(pair, apart.only(slice(at, at + 1)), metric).bounds(LEVEL))
-    lower, upper = resampled_bounds(parts_of(pair, RESAMPLES, seed), "expanded_percentile", LEVEL)
-    bounds += list(zip(lower[0], upper[0], strict=True))
+    parts = part_intervals(pair, parts_of(pair, RESAMPLES, seed), LEVEL)
+    bounds += [limits for _, *limits in parts.values()]
     rows = {(row["metric"], row["measure"]): row for row in ratio_rows(pair, ["ter", "success", "rr"], LEVEL)}
     bounds += [(rows[key]["lower"], rows[key]["upper"]) for key in RATIOS]
     return np.array(bounds)

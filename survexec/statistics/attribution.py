@@ -11,14 +11,22 @@ import pandas as pd
 
 from survexec.errors import InputError, PairingError
 from survexec.rollouts import Rollouts
-from survexec.statistics.difference_intervals import SMALL_DENOMINATOR
+from survexec.statistics import proportions
+from survexec.statistics.difference_intervals import IN_WORDS, closed_form, mean_weight, of_few
+from survexec.statistics.effects import side_correlation
 from survexec.statistics.estimands import METRICS, Metric
 from survexec.statistics.intervals import without_spread
 from survexec.statistics.pairing import Pair, checked_design, paired
 from survexec.statistics.resampling import RESAMPLES, Replicates, as_seed, replicate
 from survexec.statistics.results import Result
 from survexec.statistics.stratum_split import COLUMNS, Split, split_by_stratum, split_notes, split_rows
-from survexec.statistics.summary import BOOTSTRAP, checked_level, checked_resamples, resampled_bounds
+from survexec.statistics.summary import (
+    BOOTSTRAP,
+    checked_level,
+    checked_resamples,
+    proportion_bounds,
+    resampled_bounds,
+)
 from survexec.statistics.tally import count
 
 # TER over the rollouts whose success is known: only then do the parts add to the difference in success.
@@ -29,11 +37,15 @@ _TER: Final = replace(
 FACTORS: Final[dict[str, Metric]] = {
     "ter": _TER, "clean_success": METRICS["clean_success"], "rr": METRICS["rr"], "total": METRICS["success"],
 }  # fmt: skip
+_SHARES: Final = ("clean_success", "rr")
+_DEFAULT: Final = "expanded_percentile"
 _SYMBOLS: Final = {"ter": "TER", "clean_success": "s", "rr": "RR", "total": "success"}
 _PARTS: Final = (
     "a", "b", "part", "estimate_a", "estimate_b", "estimate", "lower", "upper", "n_pairs", "denominator_a",
     "denominator_b", "interval",
 )  # fmt: skip
+
+Interval = tuple[str, float, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +83,7 @@ class Attribution(Result):
         ----------
         level : float, optional
         interval : {"expanded_percentile", "percentile", "bca", "jackknife_t"}, optional
+            None: as they were made.
 
         Returns
         -------
@@ -88,7 +101,7 @@ def attribute(
     *,
     strata: bool = False,
     level: float = 0.95,
-    interval: str = "expanded_percentile",
+    interval: str | None = None,
     resamples: int = RESAMPLES,
     rng: int | np.random.Generator = 0,
 ) -> Attribution:
@@ -103,7 +116,8 @@ def attribute(
         Also split the difference over all tasks of each side, paired or not, into the mix of strata and the success
         within them.
     level : float
-    interval : {"expanded_percentile", "percentile", "bca", "jackknife_t"}
+    interval : {"expanded_percentile", "percentile", "bca", "jackknife_t"}, optional
+        None: the expanded percentile; MOVER for the parts made of a share, s or RR, that rests on few.
     resamples : int
         Bootstrap resamples of tasks; the two sides share them.
     rng : int or numpy.random.Generator
@@ -137,8 +151,11 @@ def attribute(
     TER's cannot be told apart: both are NaN, and their sum is in the notes. If neither side has any weight on the
     factor, its part is 0.
 
-    Measured coverage at nominal 95%: 93 to 97% where s and RR rest on 20 rollouts or more on each side, 91 to 93% for
-    the parts of TER and RR at about 10, 85 to 87% at about 5; a note says so.
+    Every part is a product. Where s or RR rests on few (fewer than 20 rollouts, or 5 hits or misses, on a side), what
+    resampling says of it is too sure, and the intervals of its own part and of TER's are MOVER for a product of two
+    independent numbers: what share of the errors is recovered says nothing of how many there are. It takes the sides
+    of s and of RR as independent of each other; for the weight, a task's rollouts of both sides are one cluster.
+    Measured coverage at nominal 95%: 93 to 98% from 50 tasks on, 91 to 99% with 20.
 
     With `strata`, w is the share of a side's rollouts that are of a stratum and r their success there, p of all:
     "stratum_mix" is the sum over strata of (w_a - w_b) (mean r - mean p), "stratum_rates" that of mean w (r_a - r_b).
@@ -150,7 +167,9 @@ def attribute(
     References
     ----------
     Shapley (1953), Contributions to the Theory of Games II, 307-317. Shorrocks (2013), Journal of Economic Inequality
-    11:99-126. Kitagawa (1955), JASA 50:1168-1194. Nopo (2008), Review of Economics and Statistics 90:290-299.
+    11:99-126. Kitagawa (1955), JASA 50:1168-1194. Nopo (2008), Review of Economics and Statistics 90:290-299. Intervals
+    of few: Zou and Donner (2008), Statistics in Medicine 27:1693-1702; Newcombe (2011), Communications in Statistics:
+    Theory and Methods 40:3154-3180.
 
     Examples
     --------
@@ -226,15 +245,70 @@ def parts_of(pair: Pair, resamples: int, seed: int) -> Replicates:
     return Replicates(parts(sample.estimate), parts(sample.values), jackknife, sample.n_tasks[:1], sample.strata)
 
 
-def _filled(result: Attribution, level: float, interval: str) -> Attribution:
+def part_intervals(pair: Pair, sample: Replicates, level: float, wanted: str | None = None) -> dict[str, Interval]:
+    """Name, lower and upper limit of the interval of each part and of the total.
+
+    Parameters
+    ----------
+    pair : Pair
+    sample : Replicates
+        Of `parts_of`.
+    level : float
+    wanted : str, optional
+        A method of `BOOTSTRAP` for all of them. None: as in `attribute`.
+
+    Returns
+    -------
+    dict of str to (str, float, float)
+        An empty name and NaN where there is none.
+    """
+    lower, upper = resampled_bounds(sample, wanted or _DEFAULT, level)
+    few = {} if wanted else _few(pair, sample)
+    found = {}
+    for at, part in enumerate(FACTORS):
+        name, low, high = wanted or _DEFAULT, float(lower[0, at]), float(upper[0, at])
+        if part in few:
+            name, (low, high) = few[part], _mover(pair, part, level, few[part])
+        bounded = not np.isnan([sample.estimate[0, at], low]).any()
+        found[part] = (name, low, high) if bounded else ("", np.nan, np.nan)
+    return found
+
+
+def _few(pair: Pair, sample: Replicates) -> dict[str, str]:
+    """The parts that a share which rests on few goes into, and their MOVER; of one task nothing is known."""
+    if len(pair.tally.tasks) < 2:
+        return {}
+    found = {part: of_few(FACTORS[part], pair.tally.total)[0] for part in _SHARES}
+    defined = all(FACTORS[part].denominator(pair.tally.total).all() for part in _SHARES)
+    if defined and any(found.values()) and not without_spread(sample)[0, 0]:
+        found["ter"] = "mover"
+    return {part: name for part, name in found.items() if name}
+
+
+def _mover(pair: Pair, part: str, level: float, name: str) -> tuple[float, float]:
+    """MOVER for a part: the product of a difference of the two sides and a mean over them."""
+    tally, factor, z = pair.tally, FACTORS[part], proportions.normal_quantile(level)
+    a, b = factor(tally.total)
+    if part != "ter":
+        return proportions.mover_product(a - b, closed_form(pair, factor, level, name), *mean_weight(pair, factor, z))
+    (low, high), of_s, of_rr = (proportion_bounds(FACTORS[each], tally, z)[:2] for each in ("ter", *_SHARES))
+    both = proportions.mover(a, (low[0], high[0]), b, (low[1], high[1]), side_correlation(pair, factor))
+    s, rr = (FACTORS[each](tally.total) for each in _SHARES)
+    down, up = proportions.mover(s, of_s, rr, of_rr)
+    apart = s - rr
+    mean, less, more = apart.mean(), np.hypot(*(apart - down)) / 2, np.hypot(*(up - apart)) / 2
+    return proportions.mover_product(a - b, both, mean, (mean - less, mean + more))
+
+
+def _filled(result: Attribution, level: float, interval: str | None) -> Attribution:
     """Fill the frames and the notes of an attribution from its replicates."""
-    if interval not in BOOTSTRAP:
+    if interval is not None and interval not in BOOTSTRAP:
         raise InputError(f"interval = {interval!r}; it must be one of {', '.join(BOOTSTRAP)}")
     rows = [row for pair, sample in result.pairs for row in _rows(pair, sample, level, interval)]
-    strata = [row for split in result.splits for row in split_rows(split, level, interval)]
+    strata = [row for split in result.splits for row in split_rows(split, level, interval or _DEFAULT)]
     notes = [
         *result.refused,
-        *(note for pair, sample in result.pairs for note in _notes(pair, sample)),
+        *(note for pair, sample in result.pairs for note in _notes(pair, sample, interval)),
         *(note for split in result.splits for note in split_notes(split)),
         *result.told,
     ]
@@ -247,27 +321,24 @@ def _filled(result: Attribution, level: float, interval: str) -> Attribution:
     )
 
 
-def _rows(pair: Pair, sample: Replicates, level: float, interval: str) -> list[dict[str, Any]]:
+def _rows(pair: Pair, sample: Replicates, level: float, interval: str | None) -> list[dict[str, Any]]:
     """The parts of one pair and the total."""
     total = pair.tally.total
-    lower, upper = resampled_bounds(sample, interval, level)
     rows = []
-    for at, (part, factor) in enumerate(FACTORS.items()):
-        (value_a, value_b), denominator = factor(total), factor.denominator(total)
-        estimate, low, high = (float(numbers[0, at]) for numbers in (sample.estimate, lower, upper))
-        bounded = not np.isnan([estimate, low]).any()
+    for at, (part, (name, lower, upper)) in enumerate(part_intervals(pair, sample, level, interval).items()):
+        (value_a, value_b), denominator = FACTORS[part](total), FACTORS[part].denominator(total)
         rows.append(
             {
                 **pair.within, "a": pair.a, "b": pair.b, "part": part, "estimate_a": value_a, "estimate_b": value_b,
-                "estimate": estimate, "lower": low if bounded else np.nan, "upper": high if bounded else np.nan,
+                "estimate": float(sample.estimate[0, at]), "lower": lower, "upper": upper,
                 "n_pairs": len(pair.tally.tasks), "denominator_a": int(denominator[0]),
-                "denominator_b": int(denominator[1]), "interval": interval if bounded else "",
+                "denominator_b": int(denominator[1]), "interval": name,
             }
         )  # fmt: skip
     return rows
 
 
-def _notes(pair: Pair, sample: Replicates) -> list[str]:
+def _notes(pair: Pair, sample: Replicates, interval: str | None) -> list[str]:
     """What must be said of the parts of one pair."""
     total, name = pair.tally.total, pair.name
     notes = pair.notes
@@ -287,21 +358,25 @@ def _notes(pair: Pair, sample: Replicates) -> list[str]:
         rest = sample.estimate[0, 3] - sample.estimate[0, :3][defined[:3]].sum()
         lost = " and ".join(symbol for symbol, there in zip(_SYMBOLS.values(), defined, strict=True) if not there)
         notes.append(f"{name}: what {lost} contribute cannot be told apart; together it is {rest:+.3f}")
-    for part in ("clean_success", "rr"):
+    few = _few(pair, sample)
+    for part in _SHARES:
         rests = FACTORS[part].denominator(total)
         if defined[3] and not rests.any():
             notes.append(f"{name}: {_SYMBOLS[part]} has no weight on either side, so that its part is 0")
-        elif 0 < rests.min() < SMALL_DENOMINATOR:
+        elif part in few:
+            rarer = of_few(FACTORS[part], total)[1]
+            whose = "its part and of TER's is" if "ter" in few else "its part is"
+            how = f"the interval of {whose} {IN_WORDS[few[part]]}, which takes the two sides as independent"
             notes.append(
-                f"{name}: {_SYMBOLS[part]} rests on {rests[0]:.0f} and {rests[1]:.0f} rollouts; so few make the "
-                "intervals of the parts with it too narrow"
+                f"{name}: {_SYMBOLS[part]} rests on {rests[0]:.0f} and {rests[1]:.0f} rollouts{rarer}; "
+                + (how if interval is None else "so few make the intervals of the parts with it too narrow")
             )
-    return notes + _unsure(name, sample)
+    return notes + _unsure(name, sample, [part not in few or interval is not None for part in FACTORS])
 
 
-def _unsure(name: str, sample: Replicates) -> list[str]:
-    """What resampling cannot say of parts that are defined."""
-    defined, symbols = ~np.isnan(sample.estimate[0]), np.array(list(_SYMBOLS.values()))
+def _unsure(name: str, sample: Replicates, resampled: Sequence[bool]) -> list[str]:
+    """What resampling cannot say of the parts that are defined and get their interval from it."""
+    defined, symbols = ~np.isnan(sample.estimate[0]) & resampled, np.array(list(_SYMBOLS.values()))
     undefined = np.isnan(sample.values[0]).sum(axis=-1) * defined
     notes = [
         f"{name}: in {n} resamples there is no part of {', '.join(symbols[undefined == n])}; they are left out of it"

@@ -260,8 +260,9 @@ def compare(
     level : float
     interval : str, optional
         "percentile", "expanded_percentile", "bca", "jackknife_t", "mover", "newcombe" or "tango", where it applies.
-        None: the expanded percentile of the paired bootstrap over tasks; MOVER from Wilson limits for a conditional
-        share (RR, s, success after error) whose denominator is below 20, or its hits or misses below 5, on a side.
+        None: the expanded percentile of the paired bootstrap over tasks; MOVER for a conditional share (RR, s, success
+        after error) that rests on few: from Wilson limits where a denominator is below 20 on a side, from Jeffreys
+        limits where only its hits or misses are below 5.
     resamples : int
     rng : int or numpy.random.Generator
 

@@ -16,12 +16,14 @@ from survexec.statistics.metric_tests import hits, is_clustered
 from survexec.statistics.pairing import Pair, undefined
 from survexec.statistics.resampling import Replicates
 from survexec.statistics.summary import BOOTSTRAP, proportion_bounds
+from survexec.statistics.tally import Counts
 
 # Below this denominator the bootstrap of a conditional share covers 92%, MOVER 95.5 to 96%; with fewer hits or misses
-# than FEW_HITS it covers 83%.
+# than FEW_HITS it covers 80 to 94%, MOVER from Jeffreys limits 94 to 97% (from Wilson limits up to 98.7%).
 SMALL_DENOMINATOR: Final = 20
 FEW_HITS: Final = 5
 INTERVALS: Final = (*BOOTSTRAP, "mover", "newcombe", "tango")
+IN_WORDS: Final = {"mover": "MOVER from Wilson limits", "mover_jeffreys": "MOVER from Jeffreys limits"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +61,7 @@ def difference_interval(
     metric : Metric
     wanted : str, optional
         One of `INTERVALS`, where it applies. None: the expanded percentile of the paired bootstrap; MOVER for a share
-        whose denominator is below 20, or whose hits or misses are below 5, on a side; Newcombe's where the difference
-        is the same on every task.
+        that rests on few, as `of_few` says; Newcombe's where the difference is the same on every task.
 
     Returns
     -------
@@ -74,14 +75,12 @@ def difference_interval(
     if (name in ("newcombe", "tango") and not binary) or (name == "mover" and not metric.proportion):
         name = "expanded_percentile"
     if wanted is None and metric.conditional:
-        hit = metric.numerator(pair.tally.total)
-        rarer = np.minimum(hit, denominator - hit).min()
-        if denominator.min() < SMALL_DENOMINATOR or rarer < FEW_HITS:
-            name = "mover"
-            few = f", with {int(rarer)} on the rarer side" if denominator.min() >= SMALL_DENOMINATOR else ""
+        few, rarer = of_few(metric, pair.tally.total)
+        if few:
+            name = few
             notes.append(
-                f"{pair.name}: {metric.label} rests on {int(denominator[0])} and {int(denominator[1])}{few}; its "
-                "interval is MOVER from Wilson limits, which takes the two sides as independent"
+                f"{pair.name}: {metric.label} rests on {int(denominator[0])} and {int(denominator[1])}{rarer}; its "
+                f"interval is {IN_WORDS[few]}, which takes the two sides as independent"
             )
     if name not in BOOTSTRAP:
         return DifferenceInterval(name, lambda level: closed_form(pair, metric, level, name), tuple(notes))
@@ -110,6 +109,34 @@ def difference_interval(
     return DifferenceInterval(name, resampled, tuple(notes), finest)
 
 
+def of_few(metric: Metric, total: Counts) -> tuple[str, str]:
+    """Which interval a share of outcomes needs where it rests on few on a side.
+
+    Parameters
+    ----------
+    metric : Metric
+        A conditional share.
+    total : Counts
+        Of the two sides.
+
+    Returns
+    -------
+    name, rarer : str
+        "mover" where a denominator is below 20, "mover_jeffreys" where only hits or misses are below 5, and these in
+        words; empty where neither is, or a side has no denominator.
+
+    References
+    ----------
+    Zou and Donner (2008), Statistics in Medicine 27:1693-1702; Laud (2017), Pharmaceutical Statistics 16:334-348 (MOVER
+    from Jeffreys limits, which are not as wide as Wilson's where hits are rare).
+    """
+    hit, denominator = metric.numerator(total), metric.denominator(total)
+    rarer = np.minimum(hit, denominator - hit).min()
+    if denominator.min() < SMALL_DENOMINATOR:
+        return ("mover" if denominator.min() > 0 else ""), ""
+    return ("mover_jeffreys", f", with {int(rarer)} on the rarer side") if rarer < FEW_HITS else ("", "")
+
+
 def checked_interval(interval: str | None) -> str | None:
     """A name of `INTERVALS`, or None for the defaults.
 
@@ -123,7 +150,7 @@ def checked_interval(interval: str | None) -> str | None:
 
 
 def closed_form(pair: Pair, metric: Metric, level: float, name: str) -> tuple[float, float]:
-    """Newcombe's or Tango's interval of a difference of paired shares, or MOVER from Wilson limits.
+    """Newcombe's or Tango's interval of a difference of paired shares, or MOVER from Wilson or Jeffreys limits.
 
     Parameters
     ----------
@@ -131,15 +158,16 @@ def closed_form(pair: Pair, metric: Metric, level: float, name: str) -> tuple[fl
     metric : Metric
         A proportion.
     level : float
-    name : {"newcombe", "tango", "mover"}
+    name : {"newcombe", "tango", "mover", "mover_jeffreys"}
 
     Returns
     -------
     lower, upper : float
     """
     z = proportions.normal_quantile(level)
-    if name == "mover":
-        low, high, _ = proportion_bounds(metric, pair.tally, z)
+    if name in IN_WORDS:
+        limits = proportions.wilson if name == "mover" else proportions.jeffreys
+        low, high, _ = proportion_bounds(metric, pair.tally, z, limits)
         p = metric(pair.tally.total)
         lower, upper = proportions.mover(p[0], (low[0], high[0]), p[1], (low[1], high[1]))
         return float(lower), float(upper)
@@ -148,6 +176,32 @@ def closed_form(pair: Pair, metric: Metric, level: float, name: str) -> tuple[fl
         return proportions.tango(b, c, both + b + c + neither, z)
     lower, upper = proportions.newcombe_paired(both, b, c, neither, z)
     return float(lower), float(upper)
+
+
+def mean_weight(pair: Pair, metric: Metric, z: float) -> tuple[float, tuple[float, float]]:
+    """The share of the labelled rollouts that a metric is of, averaged over the two sides, with Wilson limits.
+
+    Parameters
+    ----------
+    pair : Pair
+    metric : Metric
+        RR or s.
+    z : float
+        Critical value.
+
+    Returns
+    -------
+    weight : float
+    (lower, upper) : tuple of float
+        On the effective number of rollouts, where the rollouts of a task on both sides are one cluster.
+    """
+    of, labelled = metric.denominator(pair.tally.counts), pair.tally.counts["labelled"]
+    # as if both sides had the same number of rollouts, so that the pooled share is the mean of theirs
+    scale = labelled.sum() / labelled.sum(axis=0) / 2
+    x, n = (of * scale).sum(axis=1), (labelled * scale).sum(axis=1)
+    weight, size = x.sum() / n.sum(), proportions.effective_n(x, n)
+    low, high = proportions.wilson(weight * size, size, z)
+    return float(weight), (float(low), float(high))
 
 
 def table(pair: Pair, metric: Metric) -> tuple[int, int, int, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final
 
@@ -174,8 +174,13 @@ def resampled_bounds(sample: Replicates, name: str, level: float) -> tuple[np.nd
     return np.where(flat, np.nan, lower), np.where(flat, np.nan, upper)
 
 
-def proportion_bounds(metric: Metric, tally: Tally, z: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Wilson limits of a proportion in each cell and whether they stand on an effective number of rollouts.
+def proportion_bounds(
+    metric: Metric,
+    tally: Tally,
+    z: float,
+    limits: Callable[[np.ndarray, np.ndarray, float], proportions.Bounds] = proportions.wilson,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Limits of a proportion in each cell and whether they stand on an effective number of rollouts.
 
     Parameters
     ----------
@@ -184,6 +189,8 @@ def proportion_bounds(metric: Metric, tally: Tally, z: float) -> tuple[np.ndarra
     tally : Tally
     z : float
         Critical value.
+    limits : callable
+        `proportions.wilson` or `proportions.jeffreys`.
 
     Returns
     -------
@@ -192,7 +199,7 @@ def proportion_bounds(metric: Metric, tally: Tally, z: float) -> tuple[np.ndarra
     """
     x, n = metric.numerator(tally.counts), metric.denominator(tally.counts)
     size = proportions.effective_n(x, n)
-    lower, upper = proportions.wilson(metric(tally.total) * size, size, z)
+    lower, upper = limits(metric(tally.total) * size, size, z)
     return lower, upper, n.max(axis=0, initial=0) > 1
 
 

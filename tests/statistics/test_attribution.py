@@ -14,6 +14,8 @@ from survexec.errors import InputError, PairingError
 from survexec.rollouts import Rollouts
 from survexec.statistics import pairing
 from survexec.statistics.attribution import attribute, shapley_parts
+from survexec.statistics.comparison import compare
+from survexec.statistics.difference_intervals import mean_weight
 from survexec.statistics.estimands import METRICS
 from survexec.statistics.resampling import task_weights
 from survexec.statistics.summary import resampled_bounds
@@ -101,12 +103,23 @@ def test_swapping_the_sides_flips_every_sign():
     assert forth["lower"].tolist() == pytest.approx((-back["upper"]).tolist(), abs=1e-12)
 
 
-def test_identical_methods_differ_in_nothing_and_have_no_interval():
-    frame = of_counts(x=(5, 3, 2, 2))
+def test_identical_methods_differ_in_nothing_and_resampling_gives_no_interval():
+    frame = of_counts(x=(25, 20, 23, 22))
     result = attribute(Rollouts(pd.concat([frame, frame.assign(method="y")])), resamples=100)
     assert (result.frame["estimate"] == 0).all()
     assert result.frame[["lower", "upper"]].isna().all(axis=None)
     assert any("no task moves the part of TER, s, RR, success" in note for note in result.notes)
+
+
+def test_equal_rates_of_few_have_an_interval_around_0():
+    frame = of_counts(x=(5, 3, 2, 2))
+    result = attribute(Rollouts(pd.concat([frame, frame.assign(method="y")])), resamples=100)
+    assert (result.frame["estimate"] == 0).all()
+    found = parts(result)
+    assert found.loc[["ter", "total"], ["lower", "upper"]].isna().all(axis=None)
+    assert (found.loc[["clean_success", "rr"], "lower"] == -found.loc[["clean_success", "rr"], "upper"]).all()
+    assert (found.loc[["clean_success", "rr"], "upper"] > 0.1).all()
+    assert any("no task moves the part of TER, success" in note for note in result.notes)
 
 
 def test_without_errors_on_one_side_ter_and_rr_cannot_be_told_apart():
@@ -229,9 +242,124 @@ def test_a_task_of_one_side_is_left_out_and_named():
 def test_a_small_denominator_and_undefined_resamples_are_noted():
     result = attribute(Rollouts(of_counts(x=(30, 17, 1, 2), y=(20, 10, 10, 10))), resamples=300)
     assert any("RR rests on 3 and 20 rollouts" in note for note in result.notes)
-    (note,) = (note for note in result.notes if "resamples there is no part of TER, RR" in note)
+    resampled = attribute(Rollouts(of_counts(x=(30, 17, 1, 2), y=(20, 10, 10, 10))), interval="bca", resamples=300)
+    assert not any("there is no part of" in note for note in result.notes)
+    (note,) = (note for note in resampled.notes if "resamples there is no part of TER, RR" in note)
     # a resample of 50 tasks misses these three with probability (1 - 3/50)^50 = 0.045
     assert 3 <= int(note.split("in ")[1].split()[0]) <= 30
+
+
+# parts of few
+
+
+def wilson(x, n, z=1.959963984540054):
+    """Roots of |x / n - p| = z sqrt(p (1 - p) / n)."""
+    return np.sort(np.roots([1 + z**2 / n, -(2 * x / n + z**2 / n), (x / n) ** 2]).real)
+
+
+def product_of(one, two):
+    """Ends of a product over a fine walk around the ellipse of the limits of both; (estimate, lower, upper) each."""
+    turn = np.linspace(0, np.pi / 2, 20001)
+    walked = [
+        (one[0] + (end1 - one[0]) * np.sin(turn)) * (two[0] + (end2 - two[0]) * np.cos(turn))
+        for end1 in one[1:]
+        for end2 in two[1:]
+    ]
+    return [np.min(walked), np.max(walked)]
+
+
+def apart(x, n):
+    """A difference of two independent shares with MOVER's limits, then their estimates and limits."""
+    p, (a, b) = np.array(x) / np.array(n), (wilson(*side) for side in zip(x, n, strict=True))
+    gap = p[0] - p[1]
+    return gap, gap - np.hypot(p[0] - a[0], b[1] - p[1]), gap + np.hypot(a[1] - p[0], p[1] - b[0])
+
+
+@pytest.fixture(scope="module")
+def few():
+    """RR of 3 and of 16 rollouts, s of 47 and of 34, fifty tasks."""
+    return of_counts(x=(30, 17, 1, 2), y=(20, 14, 9, 7))
+
+
+def test_the_part_of_an_rr_of_few_is_mover_of_weight_and_difference(few):
+    row = parts(attribute(Rollouts(few), resamples=100)).loc["rr"]
+    erred = few.assign(erred=few["fed"] == 2).pivot(index="task_id", columns="method", values="erred").sum(axis=1)
+    weight = (3 + 16) / 100
+    # a task is a cluster of two rollouts
+    variance = ((erred - 2 * weight) ** 2).sum() * 50 / 49 / 100**2
+    size = min(weight * (1 - weight) / variance, 100)
+    expected = product_of((weight, *wilson(weight * size, size)), apart((1, 9), (3, 16)))
+    assert row["interval"] == "mover"
+    assert row[["lower", "upper"]].tolist() == pytest.approx(expected, abs=1e-7)
+
+
+def test_the_part_of_ter_is_mover_too_where_rr_rests_on_few(few):
+    frame = parts(attribute(Rollouts(few), resamples=100))
+    clean = few.assign(clean=few["fed"] == 5).pivot(index="task_id", columns="method", values="clean").to_numpy(float)
+    (a, b), rho = (wilson(k, 50) for k in (47, 34)), np.corrcoef(clean.T)[0, 1]
+    less, more = (
+        np.sqrt(down**2 + up**2 - 2 * rho * down * up)
+        for down, up in ((0.94 - a[0], b[1] - 0.68), (a[1] - 0.94, 0.68 - b[0]))
+    )
+    gap = (0.26, 0.26 - less, 0.26 + more)
+    sides = np.array([apart((30, 1), (47, 3)), apart((20, 9), (34, 16))])
+    mean = sides[:, 0].mean()
+    ends = [mean + side * np.hypot(*(sides[:, at] - sides[:, 0])) / 2 for side, at in ((-1, 1), (1, 2))]
+    assert frame.loc["ter", ["lower", "upper"]].tolist() == pytest.approx(product_of(gap, (mean, *ends)), abs=1e-7)
+    assert frame["interval"].to_dict() == {
+        "ter": "mover", "clean_success": "expanded_percentile", "rr": "mover", "total": "expanded_percentile",
+    }  # fmt: skip
+
+
+def test_an_interval_asked_for_is_used_for_parts_of_few_too(few):
+    result = attribute(Rollouts(few), interval="expanded_percentile", resamples=100)
+    assert (result.frame["interval"] == "expanded_percentile").all()
+    assert any("RR rests on 3 and 16 rollouts; so few make the intervals" in note for note in result.notes)
+    pd.testing.assert_frame_equal(result.with_interval().frame, result.frame)
+    default = attribute(Rollouts(few), resamples=100)
+    assert any(
+        "RR rests on 3 and 16 rollouts; the interval of its part and of TER's is MOVER" in n for n in default.notes
+    )
+
+
+def test_few_hits_among_many_get_jeffreys_limits():
+    data = Rollouts(of_counts(x=(40, 3, 12, 13), y=(25, 8, 15, 20)))
+    result = attribute(data, resamples=100)
+    assert parts(result)["interval"].tolist() == [
+        "mover",
+        "mover_jeffreys",
+        "expanded_percentile",
+        "expanded_percentile",
+    ]
+    assert any("s rests on 43 and 33 rollouts, with 3 on the rarer side" in note for note in result.notes)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.tuples(*[st.integers(0, 6)] * 4), st.tuples(*[st.integers(0, 6)] * 4), st.sampled_from([0.8, 0.95]))
+def test_parts_of_few_hold_their_estimate_mirror_and_leave_out_0_where_the_difference_does(x, y, level):
+    n = max(sum(x), sum(y), 2)
+    x, y = ((n - sum(side) + side[0], *side[1:]) for side in (x, y))
+    data = Rollouts(of_counts(x=x, y=y))
+    forth, back = (parts(attribute(data, baseline=m, level=level, resamples=100)) for m in ("y", "x"))
+    compared = compare(data, metrics=["rr", "clean_success"], baseline="y", level=level, tests=(), resamples=100).frame
+    for part, row in forth.iterrows():
+        if not row["interval"].startswith("mover"):
+            continue
+        assert row["lower"] <= row["estimate"] <= row["upper"]
+        assert row["lower"] == pytest.approx(-back.loc[part, "upper"], abs=1e-12)
+        if part != "ter":
+            gap = compared[compared["metric"] == part].iloc[0]
+            assert gap["interval"] == row["interval"]
+            assert (row["lower"] > 0, row["upper"] < 0) == (gap["lower"] > 0, gap["upper"] < 0)
+
+
+def test_a_weight_counts_on_no_more_than_the_tasks_where_both_sides_err_on_the_same():
+    frame = of_counts(x=(20, 10, 6, 4))
+    result = attribute(Rollouts(pd.concat([frame, frame.assign(method="y")])), resamples=100)
+    ((pair, _),) = result.pairs
+    weight, limits = mean_weight(pair, METRICS["rr"], 1.959963984540054)
+    assert weight == 0.25
+    assert limits == pytest.approx(tuple(wilson(0.25 * 39, 39)), abs=1e-12)
 
 
 def test_one_task_has_parts_but_no_interval():

@@ -6,6 +6,7 @@ import pytest
 from cohorts import rollouts
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from survexec.errors import InputError, PairingError
 from survexec.rollouts import Rollouts
@@ -62,9 +63,10 @@ def test_the_default_is_the_expanded_percentile_and_mover_for_shares_of_few(whol
     assert few.tally.total["rollouts"].tolist() == [120, 120]
     rows = whole.frame[whole.frame["metric"].isin(["rr", "clean_success", "success_after_error"])]
     n, p = rows[["denominator_a", "denominator_b"]].to_numpy(), rows[["estimate_a", "estimate_b"]].to_numpy()
-    small = (n.min(axis=1) < 20) | (np.minimum(n * p, n * (1 - p)).min(axis=1) < 5 - 1e-9)
-    assert 0 < small.sum() < len(rows)
-    assert (rows["interval"] == np.where(small, "mover", "expanded_percentile")).all()
+    small, rare = n.min(axis=1) < 20, np.minimum(n * p, n * (1 - p)).min(axis=1) < 5 - 1e-9
+    assert 0 < (small | rare).sum() < len(rows)
+    expected = np.select([small, rare], ["mover", "mover_jeffreys"], "expanded_percentile")
+    assert (rows["interval"] == expected).all()
 
 
 def test_a_share_of_few_gets_mover_and_says_what_it_rests_on(degenerate):
@@ -74,7 +76,7 @@ def test_a_share_of_few_gets_mover_and_says_what_it_rests_on(degenerate):
     assert any("m1 - m2: RR rests on 6 and 3" in note for note in result.notes)
 
 
-def test_a_share_with_few_hits_gets_mover_however_many_it_rests_on():
+def test_a_share_with_few_hits_gets_mover_from_jeffreys_limits_however_many_it_rests_on():
     n = np.arange(40)
     sides = [
         pd.DataFrame(
@@ -84,7 +86,10 @@ def test_a_share_with_few_hits_gets_mover_however_many_it_rests_on():
     ]
     result = compare(Rollouts(pd.concat(sides)), resamples=200)
     row = at(result, "success_after_error", "few", "more")
-    assert (row["interval"], row["denominator_a"]) == ("mover", 40)
+    assert (row["interval"], row["denominator_a"]) == ("mover_jeffreys", 40)
+    (l1, l2), (u1, u2) = (stats.beta.ppf(q, [2.5, 9.5], [38.5, 31.5]) for q in (0.025, 0.975))
+    assert row["lower"] == pytest.approx(2 / 40 - 9 / 40 - np.hypot(2 / 40 - l1, u2 - 9 / 40), abs=1e-12)
+    assert row["upper"] == pytest.approx(2 / 40 - 9 / 40 + np.hypot(u1 - 2 / 40, 9 / 40 - l2), abs=1e-12)
     assert any("success after error rests on 40 and 40, with 2 on the rarer side" in n.lower() for n in result.notes)
 
 

@@ -165,6 +165,79 @@ def test_wilson_stays_in_the_unit_interval_and_holds_its_estimate(x, more, level
         assert 0 <= low <= x / n <= high <= 1
 
 
+@given(st.integers(0, 60), st.integers(1, 60), st.floats(0.01, 0.98))
+def test_jeffreys_holds_its_estimate_mirrors_and_widens_with_the_level(x, more, level):
+    n = x + more
+    low, high = proportions.jeffreys(x, n, proportions.normal_quantile(level))
+    assert 0 <= low <= x / n <= high <= 1
+    turned = proportions.jeffreys(more, n, proportions.normal_quantile(level))
+    assert (1 - turned[1], 1 - turned[0]) == (pytest.approx(low, abs=1e-12), pytest.approx(high, abs=1e-12))
+    wider = proportions.jeffreys(x, n, proportions.normal_quantile(level + 0.01))
+    assert wider[0] <= low
+    assert wider[1] >= high
+
+
+def test_jeffreys_equals_statsmodels_between_the_ends_and_is_exact_at_them():
+    from statsmodels.stats.proportion import proportion_confint
+
+    x = np.arange(1, 20)
+    expected = proportion_confint(x, 20, method="jeffreys")
+    np.testing.assert_allclose(proportions.jeffreys(x, np.full(19, 20), Z), expected, rtol=1e-12)
+    assert proportions.jeffreys(0, 20, Z)[0] == 0
+    assert proportions.jeffreys(20, 20, Z)[1] == 1
+    assert proportions.jeffreys(0, 20, Z)[1] == pytest.approx(stats.beta.ppf(0.975, 0.5, 20.5), rel=1e-12)
+    assert np.isnan(proportions.jeffreys(0, 0, Z)).all()
+
+
+def ends_of_a_product(p1, bounds1, p2, bounds2, steps=4001):
+    """The least and the largest product over a fine walk around the four quarters of the ellipse of the limits."""
+    turn = np.linspace(0, np.pi / 2, steps)
+    walked = [(p1 + (one - p1) * np.sin(turn)) * (p2 + (two - p2) * np.cos(turn)) for one in bounds1 for two in bounds2]
+    return np.min(walked), np.max(walked)
+
+
+signed = st.floats(-2, 2).map(lambda value: round(value, 3))
+beyond = st.floats(0, 2).map(lambda value: round(value, 3))
+factor = st.builds(lambda p, down, up: (p, (p - down, p + up)), signed, beyond, beyond)
+
+
+@given(factor, factor)
+def test_a_product_reaches_from_its_least_to_its_largest_pair_of_limits(one, two):
+    found = proportions.mover_product(*one, *two)
+    assert found == pytest.approx((walked := ends_of_a_product(*one, *two)), abs=1e-5)
+    assert found[0] <= walked[0] + 1e-12
+    assert found[1] >= walked[1] - 1e-12
+    assert found[0] <= one[0] * two[0] <= found[1]
+
+
+@given(factor, factor, st.floats(0.1, 9))
+def test_a_product_mirrors_scales_and_does_not_mind_the_order(one, two, by):
+    low, high = proportions.mover_product(*one, *two)
+    p, (less, more) = two
+    assert proportions.mover_product(*one, -p, (-more, -less)) == pytest.approx((-high, -low), abs=1e-9)
+    assert proportions.mover_product(*one, by * p, (by * less, by * more)) == pytest.approx(
+        (by * low, by * high), abs=1e-8
+    )
+    assert proportions.mover_product(*two, *one) == pytest.approx((low, high), abs=1e-9)
+
+
+@given(st.floats(0.01, 1), st.floats(0.01, 0.99), st.floats(0, 3), factor)
+def test_beside_a_positive_factor_a_product_leaves_out_0_where_the_other_one_does(p, down, up, other):
+    low, high = proportions.mover_product(p, (p * (1 - down), p * (1 + up)), *other)
+    assert (low > 0, high < 0) == (other[1][0] > 0, other[1][1] < 0)
+
+
+def test_products_whose_limits_are_known():
+    # a known factor; two that may be 0, sin t cos t at most 1/2; two alike, the same part of each distance
+    assert proportions.mover_product(0.25, (0.25, 0.25), -0.5, (-0.75, 0.5)) == pytest.approx(
+        (-0.1875, 0.125), abs=1e-15
+    )
+    assert proportions.mover_product(0, (-1, 1), 0, (-1, 1)) == pytest.approx((-0.5, 0.5), abs=1e-15)
+    assert proportions.mover_product(1, (1, 1.2), 1, (1, 1.2))[1] == pytest.approx((1 + 0.2 / 2**0.5) ** 2, rel=1e-14)
+    assert proportions.mover_product(3, (3, 3), 4, (4, 4)) == (12, 12)
+    assert np.isnan(proportions.mover_product(0.5, (0.4, 0.6), np.nan, (np.nan, np.nan))).all()
+
+
 @given(*[st.integers(0, 30)] * 4)
 def test_newcombe_and_tango_mirror_when_the_sides_change_places(a, b, c, d):
     if a + b + c + d == 0:
