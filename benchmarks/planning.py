@@ -9,7 +9,7 @@ and s, the interval) decides on each.
 Printed: planned power and the share of studies that show the difference, with its Monte Carlo error. "from 4 trials":
 the plan is made from a population with four trials of each task, the studies have fewer, which tests the split of the
 variance. "from rates": the plan knows the shares and how many rollouts are eligible, and takes two independent samples.
-"few": on a side fewer than 30 eligible rollouts are expected, of which the plan itself says that its power is rough.
+"few": the plan says that in 5% of studies or more a side has so few eligible rollouts that MOVER's interval decides.
 
 Run: python benchmarks/planning.py [RUNS]
 """
@@ -100,10 +100,10 @@ def one_row(design: tuple[str, str, int, int, str], runs: int) -> str:
     setting, metric, trials, tasks, how = design
     power, own = planned(*design)
     found = own.simulate(runs, rng=2)
-    rough = "few" if any("rough" in note for note in own.notes) else ""
+    few = "few" if any("MOVER" in note for note in own.notes) else ""
     return (
         f"{setting:16s} {metric:9s} {trials:6d} {tasks:6d} {how:13s} {100 * power:8.1f} {100 * found.power:8.1f} "
-        f"{100 * found.standard_error:6.1f} {100 * (power - found.power):+6.1f} {rough}"
+        f"{100 * found.standard_error:6.1f} {100 * (power - found.power):+6.1f} {few}"
     ).rstrip()
 
 

@@ -71,3 +71,40 @@ def test_the_size_benchmark_rejects_what_differs(benchmark_module, monkeypatch):
     counted = bench.some_runs(range(2), apart, 120, 1)
     rejected = dict(zip(bench.TESTS, counted[:, 0], strict=True))
     assert all(rejected[name] == 2 for name in bench.TESTS if not name.endswith(", rr"))
+
+
+@pytest.fixture
+def small_population(benchmark_module, monkeypatch):
+    bench = benchmark_module("planning")
+    monkeypatch.setattr(bench, "TASKS", 400)
+    return bench
+
+
+def test_the_population_of_the_planning_benchmark_is_its_own_beginning(small_population):
+    one, four = (
+        small_population.population(**small_population.SETTINGS["few errors"], trials=trials).frame for trials in (1, 4)
+    )
+    assert len(four) == 4 * len(one) == 4 * 2 * 400
+    first = four[four["trial"] == 0].reset_index(drop=True)
+    assert (one[["task_id", "method", "length", "fed", "success"]].to_numpy()
+            == first[["task_id", "method", "length", "fed", "success"]].to_numpy()).all()  # fmt: skip
+    # b errs more often
+    erred = one["fed"] <= one["length"]
+    assert erred[one["method"] == "b"].mean() > erred[one["method"] == "a"].mean() > 0
+
+
+def test_a_row_of_the_planning_benchmark_has_the_power_planned_and_that_of_studies(small_population):
+    design = ("moderate errors", "ter", 1, 40, "pilot")
+    row = small_population.one_row(design, 20).split()
+    power, own = small_population.planned(*design)
+    planned, studies, error, gap = (float(cell) for cell in row[6:])
+    assert planned == pytest.approx(100 * power, abs=0.05)
+    assert studies == pytest.approx(100 * own.simulate(20, rng=2).power, abs=0.05)
+    assert gap == pytest.approx(planned - studies, abs=0.11)
+    assert 0 < error < 12
+
+
+def test_a_row_of_the_planning_benchmark_says_where_shares_rest_on_few(small_population):
+    row = small_population.one_row(("few errors", "rr", 1, 60, "from rates"), 5)
+    assert row.startswith("few errors       rr")
+    assert row.endswith(" few")

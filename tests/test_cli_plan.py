@@ -3,8 +3,10 @@
 import csv
 import io
 
+import pytest
 from typer.testing import CliRunner
 
+import survexec.paper
 from survexec import datasets
 from survexec.cli import app
 
@@ -40,3 +42,62 @@ def test_an_impossible_assumption_says_what_is_possible():
     result = run("--difference", 0.4, "--discordance", 0.2)
     assert result.exit_code == 1
     assert "must lie between 0.4 and 1" in result.stderr
+
+
+def test_the_rate_of_a_stands_for_the_difference():
+    shares = ("--metric", "rr", "--rate", 0.3, "--eligible", 0.4)
+    one, other = (answer(*shares, *words, "--tasks", 200) for words in (("--rate-a", 0.55), ("--difference", 0.25)))
+    assert float(one["power"]) == pytest.approx(float(other["power"]), abs=1e-9)
+    assert float(one["difference"]) == pytest.approx(0.25)
+    # worse than b
+    assert float(answer("--rate", 0.6, "--rate-a", 0.5, "--discordance", 0.3)["difference"]) == pytest.approx(-0.1)
+
+
+@pytest.mark.parametrize("others", [(), ("--difference", 0.1), ("--rate", 0.3, "--difference", 0.1)])
+def test_the_rate_of_a_needs_that_of_b_and_excludes_a_difference(others):
+    result = run("--rate-a", 0.5, "--discordance", 0.3, *others)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "--rate-a" in result.stderr
+
+
+def test_a_budget_is_spent_on_the_tasks_there_are_and_pays_for_them():
+    means = ("--metric", "auc_pec", "--sd", 0.4, "--noise", 0.6, "--budget", 600)
+    assert (answer(*means)["tasks"], answer(*means)["trials"]) == ("600", "1")
+    few = answer(*means, "--max-tasks", 100)
+    assert (few["tasks"], few["trials"]) == ("100", "6")
+    dear = answer(*means, "--task-cost", 6)
+    # trials near sqrt(6 x 0.6 / 0.4) = 3
+    assert (dear["tasks"], dear["trials"]) == ("66", "3")
+
+
+def test_a_budgets_options_without_one_are_refused():
+    result = run("--difference", 0.1, "--discordance", 0.3, "--max-tasks", 100)
+    assert result.exit_code == 1
+    assert "give the budget too" in result.stderr
+
+
+@pytest.fixture
+def faulty(tmp_path):
+    """A table of two methods whose last row has a first error before the first call."""
+    rows = [f"{task},{method},4,{fed},1" for task in range(9) for method, fed in (("x", 5), ("y", 2 + task % 4))]
+    path = tmp_path / "faulty.csv"
+    path.write_text("\n".join(["task_id,method,length,fed,success", *rows, "late,x,3,0,1"]))
+    return path
+
+
+def test_a_fault_of_the_pilot_is_told_and_the_rest_is_used(faulty):
+    result = run(faulty, "--difference", 0.2, "--discordance", 0.5, "--format", "csv")
+    assert result.exit_code == 1
+    assert result.stdout.startswith("metric,point,tasks")
+    assert result.stderr.count("\n") == 1
+    assert "fed = 0" in result.stderr
+
+
+def test_a_fault_in_the_rollouts_of_the_paper_is_told_and_the_rest_is_used(faulty, tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(survexec.paper, "paper", lambda folder, rollouts: seen.append(len(rollouts)))
+    result = CliRunner().invoke(app, ["paper", "--rollouts", str(faulty), "-o", str(tmp_path / "out")])
+    assert result.exit_code == 1
+    assert seen == [18]
+    assert "fed = 0" in result.stderr
+    assert "Tables and figures are in" in result.stdout

@@ -6,7 +6,7 @@ import typer
 
 from survexec.cli.app import app
 from survexec.cli.options import Format, Level, Output, Written, write
-from survexec.cli.reading import read
+from survexec.cli.reading import read, tell_faults
 
 
 @app.command()
@@ -26,9 +26,23 @@ def plan(
     budget: Annotated[
         int | None, typer.Option(help="Rollouts of each method: the best numbers of tasks and trials are found.")
     ] = None,
+    max_tasks: Annotated[
+        int | None, typer.Option(help="With --budget: how many tasks there are; what is left pays for further trials.")
+    ] = None,
+    task_cost: Annotated[
+        float,
+        typer.Option(
+            help="With --budget: what a further task costs beside its trials, in rollouts of each method; where tasks "
+            "are free, one trial of each is best."
+        ),
+    ] = 0.0,
     power: Annotated[float, typer.Option(help="To reach.")] = 0.8,
     comparisons: Annotated[int, typer.Option(help="Size of the family of tests; alpha is divided by it.")] = 1,
     rate: Annotated[float | None, typer.Option(help="Metric of b, where it is a share.")] = None,
+    rate_a: Annotated[
+        float | None,
+        typer.Option(help="Metric of a, in place of --difference: the difference is this less --rate."),
+    ] = None,
     discordance: Annotated[
         float | None, typer.Option(help="Binary metrics: share of tasks that exactly one of the two hits.")
     ] = None,
@@ -52,14 +66,24 @@ def plan(
 
     [bold]survexec plan --tasks 100 --discordance 0.25 --power 0.9[/bold]
 
+    [bold]survexec plan --metric rr --rate 0.3 --rate-a 0.5 --eligible 0.25[/bold]
+
+    [bold]survexec plan --budget 600 --max-tasks 115 --difference 0.1 --discordance 0.25 --noise 0.6[/bold]
+
     [bold]survexec plan pilot.parquet --a new --b old --metric success --difference 0.05[/bold]
     """
     import survexec
 
+    if rate_a is not None:
+        if rate is None or difference is not None:
+            raise typer.BadParameter("needs --rate, and stands in place of --difference", param_hint="--rate-a")
+        difference = rate_a - rate
     pilot = read(logs) if logs else None
     made = survexec.plan(
         pilot, metric=metric, difference=difference, tasks=tasks, trials=trials, budget=budget, power=power,
         level=level, comparisons=comparisons, rate=rate, discordance=discordance, eligible=eligible, sd=sd, noise=noise,
-        between=between, a=a, b=b,
+        between=between, a=a, b=b, max_tasks=max_tasks, task_cost=task_cost,
     )  # fmt: skip
     write(made, format, output)
+    if pilot is not None:
+        tell_faults(pilot)

@@ -7,6 +7,7 @@ import typer
 
 from survexec.cli.app import app, say
 from survexec.cli.options import Format, Output, Written, write
+from survexec.cli.reading import read, tell_faults
 from survexec.errors import InputError
 
 
@@ -54,9 +55,11 @@ def paper(
     """
     import rich.console
 
-    import survexec
     from survexec.paper import paper as make_paper
 
     with rich.console.Console(stderr=True).status("reconstructing and drawing"):
-        found = make_paper(output, None if rollouts is None else survexec.read(rollouts))
+        own = read(rollouts) if rollouts else None
+        found = make_paper(output, own)
     typer.echo(found if found is not None else f"Tables and figures are in {output}; index.md says what was left out")
+    if own is not None:
+        tell_faults(own)

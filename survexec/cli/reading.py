@@ -89,6 +89,15 @@ def _pairs(texts: list[str] | None, option: str) -> dict[str, str]:
     return {name: value for name, _, value in (text.partition("=") for text in texts or [])}
 
 
+def tell_faults(rollouts: "Rollouts") -> None:
+    """Say what could not be read, and make the exit code 1 if there is any."""
+    faults = rollouts.ledger[rollouts.ledger["status"] == "fault"]
+    for fault in faults.itertuples():
+        say(f"{fault.source}: {f'{fault.examples}: ' if fault.examples else ''}{fault.reason}")
+    if len(faults):
+        raise typer.Exit(1)
+
+
 def reads(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of reading; it gets the rollouts in their place.
 
@@ -103,11 +112,7 @@ def reads(command: Callable[..., None]) -> Callable[..., None]:
         told = {name: given.pop(name) for name in taken}
         rollouts = read(**told, log_format=given.pop("log_format", None))
         command(rollouts, **given)
-        faults = rollouts.ledger[rollouts.ledger["status"] == "fault"]
-        for fault in faults.itertuples():
-            say(f"{fault.source}: {f'{fault.examples}: ' if fault.examples else ''}{fault.reason}")
-        if len(faults):
-            raise typer.Exit(1)
+        tell_faults(rollouts)
 
     every = [*taken.values(), *own]
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]

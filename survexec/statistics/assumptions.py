@@ -4,23 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+from scipy import special
 
 from survexec.errors import InputError
+from survexec.statistics.difference_intervals import FEW_HITS, SMALL_DENOMINATOR
 from survexec.statistics.estimands import Metric
 from survexec.statistics.metric_tests import DEFAULTS
 from survexec.statistics.pilots import Pilot
 from survexec.statistics.power import (
     EXACT,
+    Power,
     Shape,
+    few_power,
     mcnemar_power,
     paired_t_power,
     sign_flip_power,
     smallest,
-    tasks_needed,
 )
+
+# No plan asks for more tasks than this.
+MOST: Final = 10_000_000
 
 
 class Question(NamedTuple):
@@ -206,8 +212,36 @@ class Basis:
             return mcnemar_power(tasks, difference, self.discordance, self.alpha)
         shape = self.shape(difference, trials)
         if self.test == "interval":
-            return paired_t_power(tasks, shape, self.alpha, self.thin(difference) / trials)
+            many = paired_t_power(tasks, shape, self.alpha, self.thin(difference) / trials, percentile=True)
+            return many if self.eligible is None else self._mixed(many, np.atleast_1d(tasks), trials, difference)
         return sign_flip_power(tasks, shape, self.alpha, self.differing(trials), self.unit / trials)
+
+    def _mixed(self, many: np.ndarray, tasks: np.ndarray, trials: int, difference: float) -> np.ndarray:
+        """Power of an interval that is MOVER's where a share rests on few rollouts, each by how often it decides."""
+        few, chance = np.transpose([self.few(int(n), trials, difference) for n in tasks])
+        return np.where(tasks > 1, chance * few + (1 - chance) * many, 0.0)
+
+    def few(self, tasks: int, trials: int, difference: float) -> tuple[float, float]:
+        """Power of MOVER's interval of a share of some rollouts, and how often these are so few that it decides."""
+        shares, eligible = self.sides(difference)
+        alike = trials * self.remaining(trials)
+        limits = SMALL_DENOMINATOR / alike, FEW_HITS / alike
+        known = np.ones(2) if trials == 1 else self._known(eligible, tasks, trials, alike)
+        return few_power(tasks * trials / alike, shares, eligible, self.alpha, limits, known)
+
+    def _known(self, eligible: np.ndarray, tasks: int, trials: int, alike: float) -> np.ndarray:
+        """What part of the rollouts that they are worth Wilson's limits count on, where a task has several.
+
+        `effective_n` tells it from the spread over tasks, which costs about one of them, and takes at most all of them,
+        so that chance in that spread, which lies in pairs of trials, lowers it.
+        """
+        there = np.maximum(tasks * (1 - (1 - eligible) ** (1 + self.known_noise * (trials - 1))), 2)
+        mean = alike * there / (there - 1)
+        spread = mean * (2 * (1 - 1 / trials) / tasks) ** 0.5
+        above = (mean - 1) / spread
+        # the mean of a normal number, or of 1 where that is larger
+        taken = 1 + spread * (np.exp(-(above**2) / 2) / (2 * np.pi) ** 0.5 + above * special.ndtr(above))
+        return alike / taken
 
     def thin(self, difference: float) -> float:
         """How far chance in the number of eligible rollouts raises the variance, times rollouts; 0 where all are."""
@@ -224,7 +258,8 @@ class Basis:
         """The test, and how its power was had."""
         if self.hits and trials == 1:
             return f"McNemar mid-p, {'exact' if tasks * self.discordance <= EXACT else 'normal limit'}"
-        return f"{'sign-flip' if self.hits else self.test}, as paired t"
+        test = "sign-flip" if self.hits else self.test
+        return f"{test}, as paired t" if self.eligible is None else f"{test}, MOVER's where few, else as paired t"
 
     def tasks(self, difference: float, trials: int, target: float) -> float:
         """Tasks from which on the power stays at the target or above; NaN where `MOST` are too few."""
@@ -322,3 +357,44 @@ def _discordance(rate: float | None, difference: float | None) -> str:
         return hint
     apart = rate * (1 - rate - difference) + (rate + difference) * (1 - rate)
     return f"{hint}, {apart:.3g} if the sides were independent; tasks that are hard for both make it smaller"
+
+
+def tasks_needed(power: Power, target: float) -> float:
+    """The smallest number of tasks from which on the power stays at least at the target.
+
+    Parameters
+    ----------
+    power : callable
+        Array of numbers of tasks -> array of power.
+    target : float
+
+    Returns
+    -------
+    float
+        A whole number; NaN where `MOST` tasks are too few.
+
+    Notes
+    -----
+    The power of a test on counts rises like a saw, so that more tasks can have less power. A number is taken only where
+    no larger one, within several teeth, falls below the target again.
+
+    Examples
+    --------
+    >>> tasks_needed(lambda n: paired_t_power(n, Shape(0.5, 1.0), 0.05), 0.8)
+    34.0
+    """
+    enough = 1
+    while power(np.array([enough]))[0] < target:
+        enough *= 2
+        if enough > MOST:
+            return np.nan
+    short = enough // 2
+    while enough - short > 1:
+        middle = (short + enough) // 2
+        short, enough = (short, middle) if power(np.array([middle]))[0] >= target else (middle, enough)
+    while True:
+        ahead = np.arange(enough, enough + int(4 * enough**0.5) + 20)
+        below = ahead[power(ahead) < target]
+        if not len(below):
+            return float(enough)
+        enough = int(below[-1]) + 1

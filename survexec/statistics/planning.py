@@ -11,11 +11,10 @@ import pandas as pd
 
 from survexec.errors import InputError
 from survexec.rollouts import LEDGER_COLUMNS, Rollouts, counted
-from survexec.statistics.assumptions import Basis, Question, basis_of, whole
+from survexec.statistics.assumptions import MOST, Basis, Question, basis_of, whole
 from survexec.statistics.difference_intervals import FEW_HITS, SMALL_DENOMINATOR
 from survexec.statistics.estimands import METRICS
 from survexec.statistics.pilots import Pilot, pilot_of
-from survexec.statistics.power import MOST
 from survexec.statistics.proportions import normal_quantile, wilson
 from survexec.statistics.resampling import as_seed
 from survexec.statistics.results import Result
@@ -27,8 +26,8 @@ COLUMNS: Final = (
 # Differences shown beside the planned one: what if it is smaller, or larger?
 _BESIDE: Final = (0.75, 1.25)
 _GRID: Final = 60
-# With fewer than so many times what the default interval asks for expected, many studies have too few for it.
-_OFTEN: Final = 1.5
+# What is rarer than this in studies is not told.
+_RARELY: Final = 0.05
 
 
 class Simulated(NamedTuple):
@@ -192,7 +191,8 @@ def plan(
     Power is that of the default tests of `compare`. Binary, one trial: McNemar's mid-p, exact. Means and several
     trials: the sign-flip test, whose power is that of the paired t test at the size it can attain. Metrics without a
     test: the interval leaves out zero, as a t interval on the spread of the tasks' influence, or on two independent
-    samples of eligible rollouts. With noise w and a cost c of a task, trials near sqrt(c w / (1 - w)) are best.
+    samples of eligible rollouts; where these are few, MOVER's does, summed over the numbers there can be. With noise w
+    and a cost c of a task, trials near sqrt(c w / (1 - w)) are best.
 
     Examples
     --------
@@ -347,15 +347,17 @@ def _how(found: Plan) -> str:
 
 
 def _few(basis: Basis, answer: pd.Series) -> list[str]:
-    """Whether a share of some rollouts will rest on so few that its interval is often the one for few."""
+    """How often a share of some rollouts will rest on so few that its interval is the one for few."""
+    chance = basis.few(int(answer["tasks"]), int(answer["trials"]), answer["difference"])[1]
+    if chance < _RARELY:
+        return []
     shares, eligible = basis.sides(answer["difference"])
     among = eligible * answer["rollouts"]
     few, rarer = among.min(), (np.minimum(shares, 1 - shares) * among).min()
-    if few >= _OFTEN * SMALL_DENOMINATOR and rarer >= _OFTEN * FEW_HITS:
-        return []
     return [
         f"a side is expected to have {few:.1f} eligible rollouts, {rarer:.1f} of them of the rarer outcome; below "
-        f"{SMALL_DENOMINATOR} or {FEW_HITS} the interval is another, often wider one: this power is rough"
+        f"{SMALL_DENOMINATOR} or {FEW_HITS}, here in {100 * chance:.0f}% of studies, the interval is MOVER's, which "
+        "takes the two sides as independent; so does its part of the power"
     ]
 
 

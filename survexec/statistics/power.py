@@ -1,4 +1,4 @@
-"""Power of the tests that comparisons rest on, and its inverses: tasks needed, smallest difference. Numbers only."""
+"""Power of the tests and intervals that comparisons rest on. Numbers only."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from typing import Final, NamedTuple
 import numpy as np
 from scipy import special
 
-from survexec.statistics.proportions import normal_quantile
+from survexec.statistics.proportions import jeffreys, normal_quantile, wilson
 
 # Beyond this many tasks that tell the sides apart, power given their number and its limit in large samples agree to
 # 0.001 (0.004 for McNemar's where all do, and its teeth are not smoothed): of McNemar's and of the sign-flip test.
 EXACT, _SMOOTH = 10_000, 1000
-# No plan asks for more tasks than this.
-MOST: Final = 10_000_000
 _BLOCK: Final = 2_000_000
+# Numbers so many standard deviations from their mean, or so unlikely, are not summed over.
+_WIDE, _RARE = 5, 1e-6
+# Pairs of outcomes that are compared at a time: what fits a processor's cache.
+_PAIRS: Final = 8000
 # More skewness than this is beyond what the delta method describes.
 _LEAN: Final = 0.75
 Power = Callable[[np.ndarray], np.ndarray]
@@ -216,7 +218,9 @@ def sign_flip_power(
     return _over_differing(tasks, differing, lambda k: power(k, own), lambda many: power(many, shape), _SMOOTH)
 
 
-def paired_t_power(tasks: np.ndarray | int, shape: Shape, alpha: float, thin: float = 0.0) -> np.ndarray:
+def paired_t_power(
+    tasks: np.ndarray | int, shape: Shape, alpha: float, thin: float = 0.0, percentile: bool = False
+) -> np.ndarray:
     """Power of the paired t test, which is that of a t interval that leaves out zero.
 
     Parameters
@@ -227,6 +231,8 @@ def paired_t_power(tasks: np.ndarray | int, shape: Shape, alpha: float, thin: fl
     alpha : float
     thin : float
         Of a ratio, whose denominator varies: by how much this raises its variance with one task; 1/n of it with n.
+    percentile : bool
+        Whether the interval is the expanded percentile of the bootstrap, whose limits lean with the skewness.
 
     Returns
     -------
@@ -239,7 +245,8 @@ def paired_t_power(tasks: np.ndarray | int, shape: Shape, alpha: float, thin: fl
     Gauss-Legendre quadrature: unlike the usual series it does not underflow where the difference is many standard
     errors. The kurtosis makes the spread more or less uncertain. Under skewness g the estimated difference and its
     standard error move together: the variance of the first less t of the second is 1 - t g / sqrt(n) times that of the
-    first alone (delta method).
+    first alone (delta method). It moves both limits of the percentile interval by g (t^2 - 1) / (6 sqrt(n)) standard
+    errors (Cornish and Fisher).
 
     Examples
     --------
@@ -247,11 +254,16 @@ def paired_t_power(tasks: np.ndarray | int, shape: Shape, alpha: float, thin: fl
     0.8078
     """
     tasks = np.atleast_1d(np.asarray(tasks, dtype=np.int64))
-    return _t_power(tasks, shape, special.stdtrit(np.maximum(tasks - 1, 1), 1 - alpha / 2), thin=thin)
+    limit = special.stdtrit(np.maximum(tasks - 1, 1), 1 - alpha / 2)
+    moved = shape.skewness * (limit**2 - 1) / (6 * np.sqrt(tasks)) if percentile else np.zeros(len(tasks))
+    return _t_power(tasks, shape, limit, thin=thin, moved=np.clip(moved, -_LEAN, _LEAN))
 
 
-def _t_power(tasks: np.ndarray, shape: Shape, limit: np.ndarray, more: float = 0.0, thin: float = 0.0) -> np.ndarray:
-    """Chance that t is beyond its limit on either side, the sum over tasks by so much more."""
+def _t_power(
+    tasks: np.ndarray, shape: Shape, limit: np.ndarray, more: float = 0.0, thin: float = 0.0,
+    moved: np.ndarray | float = 0.0,
+) -> np.ndarray:  # fmt: skip
+    """Chance that t is beyond its limit on either side, the sum over tasks by so much more; both limits are moved."""
     n, limit = np.maximum(tasks, 2).astype(float)[:, None], limit[:, None]
     df = 2 * (n - 1) / max(shape.kurtosis - 1, 0.1)
     low, high = (np.sqrt(2 / df * f(df / 2, 1e-16)) for f in (special.gammaincinv, special.gammainccinv))
@@ -260,8 +272,102 @@ def _t_power(tasks: np.ndarray, shape: Shape, limit: np.ndarray, more: float = 0
     weight = np.exp(density - density.max(axis=1, keepdims=True)) * _WEIGHTS
     shift, wider = np.sqrt(n / (1 + thin / n)) * shape.mean / shape.sd, limit * spread + more / (np.sqrt(n) * shape.sd)
     lean = np.clip(limit * shape.skewness / np.sqrt(n), -_LEAN, _LEAN)
-    sides = sum(special.ndtr((side * shift - wider) / np.sqrt(1 - side * lean)) for side in (1, -1))
+    turned = np.reshape(moved, (-1, 1)) * spread
+    sides = sum(special.ndtr((side * (shift + turned) - wider) / np.sqrt(1 - side * lean)) for side in (1, -1))
     return np.where(tasks > 1, (sides * weight).sum(axis=1) / weight.sum(axis=1), 0.0)
+
+
+def few_power(
+    rollouts: float, shares: np.ndarray, eligible: np.ndarray, alpha: float, few: tuple[float, float], known: np.ndarray
+) -> tuple[float, float]:
+    """Power of the intervals of a difference of two independent shares that rest on few rollouts.
+
+    Parameters
+    ----------
+    rollouts : float
+        Of each side, independent; need not be whole.
+    shares, eligible : numpy.ndarray
+        Of each side: the share, and how many of all rollouts it is of.
+    alpha : float
+    few : (float, float)
+        Below so many eligible rollouts on a side MOVER from Wilson limits decides; else from Jeffreys limits, which are
+        wanted below so many of the rarer outcome.
+    known : numpy.ndarray
+        Of each side: the part of the eligible rollouts that the limits count on.
+
+    Returns
+    -------
+    power, chance : float
+        That 0 is left out, and that a side rests on few; both are 0 where the latter is as good as impossible.
+
+    Notes
+    -----
+    A sum over eligible rollouts and hits of both sides, which are binomial. Large numbers are summed over in steps of
+    half a standard deviation (eligible) or a quarter (hits), which is within about 0.001 of the whole sum.
+
+    References
+    ----------
+    Newcombe (1998), Statistics in Medicine 17:873-890, method 10. Zou and Donner (2008), ibid. 27:1693-1702.
+
+    Examples
+    --------
+    >>> one = np.ones(2)
+    >>> [round(found, 4) for found in few_power(8, np.array([0.9, 0.1]), one, 0.05, (20, 5), one)]
+    [0.983, 1.0]
+    """
+    expected = rollouts * eligible
+    rarer = expected * np.minimum(shares, 1 - shares)
+    if all((mean - 4 * mean**0.5 > most).all() for mean, most in zip((expected, rarer), few, strict=True)):
+        return 0.0, 0.0
+    z, usual = normal_quantile(1 - alpha), 1.0
+    wide: list[np.ndarray] = []
+    narrow: list[np.ndarray] = []
+    thin: list[np.ndarray] = []
+    for at in (0, 1):
+        n, x, chance, step = _outcomes(rollouts, eligible[at], shares[at])
+        p, size, rare = x / n, n * known[at], np.minimum(x, n - x) < few[1]
+        limits = np.stack(wilson(p * size, size, z))
+        wide.append(np.stack([p, *(limits - p) ** 2, chance]))
+        thin.append(n < few[0])
+        # where hits are not rare both limits are nearly the same
+        some = rare & ~thin[at]
+        limits[:, some] = jeffreys((p * size)[some], size[some], z)
+        narrow.append(np.stack([p, *(limits - p) ** 2, chance])[:, ~thin[at]])
+        # a number stands for those within half a step
+        usual *= (chance * ~rare) @ np.clip((n + 0.5 - few[0]) / step + 0.5, 0, 1)
+    power = _left_out(wide[0][:, thin[0]], wide[1]) + _left_out(wide[0][:, ~thin[0]], wide[1][:, thin[1]])
+    return power + _left_out(*narrow), 1 - float(usual)
+
+
+def _left_out(first: np.ndarray, second: np.ndarray) -> float:
+    """Chance that MOVER leaves out 0, from rows of each side: share, squared distances of its limits, chance."""
+    total, rows = 0.0, max(_PAIRS // max(second.shape[1], 1), 1)
+    b, below_b, above_b, chance_b = second
+    for start in range(0, first.shape[1], rows):
+        a, below_a, above_a, chance_a = first[:, start : start + rows, None]
+        gap = a - b
+        shown = gap * gap > np.where(gap > 0, below_a + above_b, above_a + below_b)
+        total += float(np.where(shown, chance_b, 0.0).sum(axis=1) @ chance_a[:, 0])
+    return total
+
+
+def _outcomes(rollouts: float, eligible: float, share: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    """Eligible rollouts, from 1, and hits among them, with their chance, and the step between the former."""
+
+    def numbers(n: np.ndarray, p: float, steps: int) -> np.ndarray:
+        mean, spread = n * p, (n * p * (1 - p)) ** 0.5
+        low, high = max(int((mean - _WIDE * spread).min()) - 2, 0), int((mean + _WIDE * spread).max()) + 3
+        return np.arange(low, high, max(int(spread.mean() / steps), 1))
+
+    n = numbers(np.array([rollouts]), eligible, 2)
+    whole = np.array([int(rollouts), int(rollouts) + 1])
+    # a number between two whole ones is either, with the chances that make it their mean
+    of_n = (1 - np.abs(rollouts - whole)) @ _binomial(n, whole[:, None], eligible)
+    x = numbers(n, share, 4)
+    of_x = _binomial(x, n[:, None], share)
+    both = of_x * (of_n / of_n.sum() / np.maximum(of_x.sum(axis=1), 1e-300))[:, None]
+    row, column = np.nonzero((both > _RARE) & (n[:, None] > 0))
+    return n[row], x[column], both[row, column], int(n[1] - n[0])
 
 
 def attainable(alpha: float, tasks: np.ndarray | int) -> np.ndarray:
@@ -275,47 +381,6 @@ def attainable(alpha: float, tasks: np.ndarray | int) -> np.ndarray:
     steps = 2.0 ** np.minimum(np.atleast_1d(tasks) - 1, 50)
     # beyond that many steps a multiple of one is the number itself
     return np.where(np.atleast_1d(tasks) > 50, alpha, np.floor(alpha * steps * (1 + 1e-12)) / steps)
-
-
-def tasks_needed(power: Power, target: float) -> float:
-    """The smallest number of tasks from which on the power stays at least at the target.
-
-    Parameters
-    ----------
-    power : callable
-        Array of numbers of tasks -> array of power.
-    target : float
-
-    Returns
-    -------
-    float
-        A whole number; NaN where `MOST` tasks are too few.
-
-    Notes
-    -----
-    The power of a test on counts rises like a saw, so that more tasks can have less power. A number is taken only where
-    no larger one, within several teeth, falls below the target again.
-
-    Examples
-    --------
-    >>> tasks_needed(lambda n: paired_t_power(n, Shape(0.5, 1.0), 0.05), 0.8)
-    34.0
-    """
-    enough = 1
-    while power(np.array([enough]))[0] < target:
-        enough *= 2
-        if enough > MOST:
-            return np.nan
-    short = enough // 2
-    while enough - short > 1:
-        middle = (short + enough) // 2
-        short, enough = (short, middle) if power(np.array([middle]))[0] >= target else (middle, enough)
-    while True:
-        ahead = np.arange(enough, enough + int(4 * enough**0.5) + 20)
-        below = ahead[power(ahead) < target]
-        if not len(below):
-            return float(enough)
-        enough = int(below[-1]) + 1
 
 
 def smallest(holds: Callable[[float], bool], low: float, high: float) -> float:

@@ -1,5 +1,6 @@
 """Planned power is the power of the tests that decide: against enumeration, closed forms, and simulated studies."""
 
+from dataclasses import replace
 from itertools import product
 from math import comb
 
@@ -13,20 +14,22 @@ from scipy import special, stats
 import survexec as sx
 from survexec.errors import InputError
 from survexec.rollouts import Rollouts
-from survexec.statistics.assumptions import Basis
+from survexec.statistics.assumptions import Basis, tasks_needed
 from survexec.statistics.estimands import METRICS
+from survexec.statistics.intervals import expanded_quantile
 from survexec.statistics.paired_tests import mcnemar_midp, sign_flip
 from survexec.statistics.pilots import pilot_of, single_trials
 from survexec.statistics.planning import COLUMNS, plan
 from survexec.statistics.power import (
     Shape,
     attainable,
+    few_power,
     mcnemar_power,
     paired_t_power,
     sign_flip_power,
     smallest,
-    tasks_needed,
 )
+from survexec.statistics.proportions import effective_n, mover, wilson
 from survexec.statistics.resampling import influence
 
 Z = {0.8: 0.8416212, 0.9: 1.2815516, 0.975: 1.9599640}
@@ -166,6 +169,25 @@ def test_skewness_takes_power_where_the_standard_error_grows_against_the_differe
     corrected = paired_t_power(n, Shape(mean, 1.0, -2.0, 9.0), 0.05)[0]
     assert abs(corrected - simulated) < abs(plain - simulated) / 2
     assert abs(corrected - simulated) < 0.02
+
+
+def test_a_percentile_interval_leans_with_the_skewness():
+    rng = np.random.default_rng(5)
+    n, mean, runs = 80, 0.3, 6000
+    # an exponential distribution turned round: skewness -2, kurtosis 9
+    drawn = mean + 1 - rng.exponential(size=(runs, n))
+    weights = rng.multinomial(n, np.full(n, 1 / n), 2000) / n
+    resampled = np.sort(drawn @ weights.T, axis=1)
+    tail = special.ndtr(-expanded_quantile(n, 0.95))
+    low, high = np.quantile(resampled, [tail, 1 - tail], axis=1)
+    t = drawn.mean(axis=1) / drawn.std(axis=1, ddof=1) * n**0.5
+    lost = (np.abs(t) > special.stdtrit(n - 1, 0.975)).mean() - ((low > 0) | (high < 0)).mean()
+    shape = Shape(mean, 1.0, -2.0, 9.0)
+    as_t, leaning = (paired_t_power(n, shape, 0.05, percentile=leans)[0] for leans in (False, True))
+    assert lost > 0.02
+    assert as_t - leaning == pytest.approx(lost, abs=0.01)
+    turned = paired_t_power(n, Shape(-mean, 1.0, 2.0, 9.0), 0.05, percentile=True)[0]
+    assert turned == pytest.approx(leaning, abs=1e-12)
 
 
 def test_a_sign_flip_test_has_no_power_before_it_has_enough_signs():
@@ -384,6 +406,7 @@ def test_one_task_shows_nothing():
         assert np.isnan(found.answer["difference"])
         assert "no difference" in found.notes[0]
     assert plan(tasks=1, difference=0.5, discordance=0.5).answer["power"] == 0
+    assert Basis("interval", 0.05, rate=0.5, eligible=(1, 1), noise=0.5).power(1, 50, 0.45) == 0
 
 
 def test_shares_of_some_rollouts_are_planned_from_two_samples():
@@ -393,13 +416,127 @@ def test_shares_of_some_rollouts_are_planned_from_two_samples():
     assert found.answer["power"] == pytest.approx(special.ndtr(0.2 / error - Z[0.975]), abs=0.01)
 
 
-def test_a_share_of_few_rollouts_or_of_a_rare_outcome_is_said_to_be_rough():
-    def rough(rate, eligible, tasks):
-        return any("rough" in note for note in plan(metric="rr", rate=rate, eligible=eligible, tasks=tasks).notes)
+def test_how_often_a_share_rests_on_few_is_said_where_it_does():
+    def told(rate, eligible, tasks):
+        notes = plan(metric="rr", rate=rate, eligible=eligible, tasks=tasks).notes
+        return [note for note in notes if "MOVER" in note]
 
-    assert rough(0.5, 0.1, 100)
-    assert rough(0.02, 0.5, 200)
-    assert not rough(0.5, 0.5, 200)
+    assert "here in 97% of studies" in told(0.5, 0.1, 200)[0]
+    assert "of them of the rarer outcome; below 20 or 5" in told(0.02, 0.5, 200)[0]
+    assert told(0.5, 0.5, 200) == []
+
+
+def mover_leaves_out_zero(x, n, few=(20, 5), alpha=0.05):
+    """The rule of the default interval for few, written out: x hits of n on each side."""
+    if min(n) == 0:
+        return False
+    z = -stats.norm.ppf(alpha / 2)
+    limits = []
+    for hit, of in zip(x, n, strict=True):
+        p = hit / of
+        if min(n) < few[0]:
+            roots = np.roots([1 + z**2 / of, -(2 * p + z**2 / of), p**2]).real
+            limits.append((min(roots), max(roots)))
+        else:
+            low, high = stats.beta.ppf([alpha / 2, 1 - alpha / 2], hit + 0.5, of - hit + 0.5)
+            limits.append((0.0 if hit == 0 else low, 1.0 if hit == of else high))
+    (p, q), ((low_p, high_p), (low_q, high_q)) = np.array(x) / n, limits
+    if p >= q:
+        return p - q > ((p - low_p) ** 2 + (high_q - q) ** 2) ** 0.5
+    return q - p > ((high_p - p) ** 2 + (q - low_q) ** 2) ** 0.5
+
+
+@pytest.mark.parametrize(
+    ("rollouts", "eligible", "shares", "few"),
+    [(7, (0.8, 0.5), (0.9, 0.1), (20, 5)), (9, (1, 1), (0.2, 0.95), (20, 5)), (22, (1, 1), (0.97, 0.6), (20, 30)),
+     (8, (0.6, 0.9), (0.9, 0.2), (5, 10))],
+)  # fmt: skip
+def test_power_of_few_is_the_sum_over_all_studies_there_can_be(rollouts, eligible, shares, few):
+    sides = []
+    for e, share in zip(eligible, shares, strict=True):
+        pairs = [(n, x) for n in range(rollouts + 1) for x in range(n + 1)]
+        sides.append([(n, x, stats.binom.pmf(n, rollouts, e) * stats.binom.pmf(x, n, share)) for n, x in pairs])
+    sides = [[each for each in side if each[2] > 1e-9] for side in sides]
+    power = sum(
+        c1 * c2 * mover_leaves_out_zero((x1, x2), (n1, n2), few)
+        for (n1, x1, c1), (n2, x2, c2) in product(*sides)
+    )  # fmt: skip
+    found = few_power(rollouts, np.array(shares), np.array(eligible), 0.05, few, np.ones(2))
+    # every share here rests on few of the rarer outcome
+    assert found == pytest.approx((power, 1), abs=1e-4)
+
+
+def test_how_often_shares_rest_on_few_is_binomial():
+    n = np.arange(20, 101)
+    enough = [
+        np.dot(stats.binom.pmf(n, 100, e), stats.binom.cdf(n - 5, n, p) - stats.binom.cdf(4, n, p))
+        for e, p in ((0.25, 0.6), (0.3, 0.3))
+    ]
+    found = few_power(100, np.array([0.6, 0.3]), np.array([0.25, 0.3]), 0.05, (20, 5), np.ones(2))
+    assert found[1] == pytest.approx(1 - np.prod(enough), abs=5e-3)
+
+
+def test_steps_over_large_numbers_stay_near_drawn_studies():
+    rng, runs = np.random.default_rng(2), 200_000
+    shares, eligible, tasks = np.array([0.05, 0.015]), np.array([0.5, 0.6]), 700
+    n = rng.binomial(tasks, eligible, (runs, 2))
+    x = rng.binomial(n, shares)
+    z = Z[0.975]
+    low, high = (special.betaincinv(x + 0.5, n - x + 0.5, special.ndtr(end)) for end in (-z, z))
+    low, high, p = np.where(x == 0, 0, low), np.where(x == n, 1, high), x / n
+    above = p[:, 0] - p[:, 1] > np.hypot(p[:, 0] - low[:, 0], high[:, 1] - p[:, 1])
+    below = p[:, 1] - p[:, 0] > np.hypot(high[:, 0] - p[:, 0], p[:, 1] - low[:, 1])
+    found = few_power(tasks, shares, eligible, 0.05, (20, 1000), np.ones(2))
+    assert found[0] == pytest.approx((above | below).mean(), abs=0.005)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "trials", "eligible"), [(75, 2, (0.08, 0.16)), (40, 4, (0.1, 0.2)), (20, 2, (0.4, 0.5))]
+)
+def test_with_several_trials_the_interval_counts_on_fewer_rollouts_than_there_are(tasks, trials, eligible):
+    rng, runs, shares = np.random.default_rng(4), 20_000, (0.64, 0.3)
+    # tasks differ in how often they are eligible
+    n = rng.binomial(trials, rng.beta(9 * np.array(eligible), 9 * (1 - np.array(eligible)), (tasks, runs, 2)))
+    x = rng.binomial(n, shares)
+    with np.errstate(invalid="ignore"):
+        size = effective_n(x, n)
+        p = x.sum(axis=0) / n.sum(axis=0)
+        low, high = wilson(p * size, size, Z[0.975])
+        low, high = mover(p[:, 0], (low[:, 0], high[:, 0]), p[:, 1], (low[:, 1], high[:, 1]))
+    simulated = ((low > 0) | (high < 0)).mean()
+    basis = Basis("interval", 0.05, rate=shares[1], eligible=eligible, noise=1.0)
+    planned = basis.few(tasks, trials, shares[0] - shares[1])[0]
+    independent = replace(basis, noise=None).few(tasks * trials, 1, shares[0] - shares[1])[0]
+    assert planned == pytest.approx(simulated, abs=0.015)
+    assert independent > simulated + 0.02
+
+
+@settings(max_examples=30)
+@given(
+    rollouts=st.floats(1, 150), e=st.floats(0.02, 1), f=st.floats(0.02, 1), p=st.floats(0, 1), q=st.floats(0, 1),
+    alpha=st.floats(0.002, 0.3),
+)  # fmt: skip
+def test_power_of_few_is_a_probability_alike_for_either_side_and_either_outcome(rollouts, e, f, p, q, alpha):
+    def found(shares, eligible):
+        return few_power(rollouts, np.array(shares), np.array(eligible), alpha, (20, 5), np.ones(2))
+
+    power, chance = found((p, q), (e, f))
+    assert -1e-9 <= power <= 1 + 1e-9
+    assert -1e-9 <= chance <= 1 + 1e-9
+    assert found((q, p), (f, e)) == pytest.approx((power, chance), abs=1e-9)
+    # steps of large numbers may fall otherwise
+    assert found((1 - p, 1 - q), (e, f)) == pytest.approx((power, chance), abs=3e-3)
+
+
+def test_power_goes_over_from_few_to_many_without_a_jump():
+    basis = Basis("interval", 0.05, rate=0.45, eligible=(0.4, 0.5))
+    tasks = np.arange(20, 600)
+    gap = np.abs(np.diff(basis.power(tasks, 1, 0.15)))
+    assert basis.few(20, 1, 0.15)[1] > 0.99
+    assert basis.few(600, 1, 0.15) == (0, 0)
+    # a tooth of counts at first, then next to nothing
+    assert gap.max() < 0.02
+    assert gap[200:].max() < 0.002
 
 
 def test_a_pilot_says_how_far_its_spread_is_from_that_of_independent_rollouts():
