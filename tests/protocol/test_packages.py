@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -44,10 +45,18 @@ def test_nothing_is_installed_at_first():
 
 def test_the_benchmark_comes_without_its_requirements_and_its_needs_with_theirs(pip, cache):
     folder = packages.install("bfcl")
-    assert folder == packages.path_of("bfcl") == cache / "bfcl-eval-2026.3.23"
+    assert folder == packages.path_of("bfcl") == cache / f"bfcl-eval-2026.3.23-{sys.implementation.cache_tag}"
     assert sorted(file.name for file in folder.iterdir()) == ["bfcl_eval.py", "mpmath.py"]
     assert [("--no-deps" in run, run[-1]) for run in pip[0]] == [(True, "bfcl-eval==2026.3.23"), (False, "mpmath")]
     assert [entry.name for entry in cache.iterdir()] == [folder.name]
+
+
+def test_another_python_needs_an_installation_of_its_own(pip, monkeypatch):
+    packages.install("bfcl")
+    monkeypatch.setattr(sys, "implementation", SimpleNamespace(**vars(sys.implementation) | {"cache_tag": "other-1"}))
+    assert packages.path_of("bfcl") is None
+    with pytest.raises(InputError, match="survexec env install bfcl"):
+        packages.use("bfcl")
 
 
 def test_a_failed_installation_leaves_what_was_there(pip, cache):

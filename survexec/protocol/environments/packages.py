@@ -165,8 +165,8 @@ def _package(name: str) -> Package:
 
 
 def _folder(name: str) -> Path:
-    """Named by the requirement, so that a newer survexec never meets the version of an older one."""
-    return cache_folder() / _package(name).requirement.replace("==", "-")
+    """Named by requirement and Python: neither a newer survexec nor another Python meets what it cannot import."""
+    return cache_folder() / f"{_package(name).requirement.replace('==', '-')}-{sys.implementation.cache_tag}"
 
 
 def _pip(*arguments: str) -> None:
