@@ -7,11 +7,12 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 from survexec.errors import InputError
 from survexec.protocol.checker import Checked, check, checked
-from survexec.protocol.environments import ENVIRONMENTS, load
+from survexec.protocol.environments import ENVIRONMENTS, Environment, load
 from survexec.protocol.environments.packages import PACKAGES
 from survexec.protocol.replay import Replayed
 from survexec.protocol.replaying import replay_all
@@ -80,15 +81,17 @@ class Replay:
         list of Trajectory
             Without recorded answers: replay judges them. Tasks without a solution are left out.
         """
+
+        @cache
+        def environment_with(options: str) -> Environment:
+            return load(self.name, **json.loads(options))
+
         found: dict[tuple[str, str], Trajectory] = {}
-        environments: dict[str, Any] = {}
         for trajectory in trajectories:
-            options = self._options(trajectory)
-            key = json.dumps(options, sort_keys=True), trajectory.task_id
+            key = json.dumps(self._options(trajectory), sort_keys=True), trajectory.task_id
             if key in found:
                 continue
-            environment = environments.setdefault(key[0], None) or load(self.name, **options)
-            environments[key[0]] = environment
+            environment = environment_with(key[0])
             try:
                 task = environment.task(trajectory.task_id)
             except KeyError:

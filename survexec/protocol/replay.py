@@ -7,7 +7,6 @@ state changes is for the environment to say, as it was then.
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from survexec.errors import SurvexecError
 from survexec.protocol.catalogues import catalogue_for, is_infrastructure, message_of
-from survexec.protocol.environments.base import Environment, Observation, Tool
+from survexec.protocol.environments.base import Environment, Observation, Tool, copied
 from survexec.protocol.information import TEXT_LIMIT, Knowledge, Lack, lack_of
 from survexec.protocol.judging import Interface, interface_of, is_refused, judge
 from survexec.protocol.literals import UnreadableCallError
@@ -23,6 +22,7 @@ from survexec.protocol.trajectory import Call, ErrorClass, Outcome, Trajectory, 
 
 ARGUMENTS_LIMIT: Final = 1_000_000  # characters of the arguments of a call, as JSON
 _DEEPEST: Final = 100  # levels of the arguments of a call
+_JSON: Final = json.JSONEncoder(allow_nan=False)
 _TOO_DEEP: Final = "arguments that are nested too deep"
 
 
@@ -237,7 +237,7 @@ def _step(call: Call, *, by_user: bool) -> Step:
 def _encoded(arguments: dict[str, Any] | str | None) -> tuple[str | None, str | None]:
     """Arguments as JSON, or why they cannot be taken."""
     try:
-        text = json.dumps(arguments, allow_nan=False)
+        text = _JSON.encode(arguments)
     except RecursionError:
         return None, _TOO_DEEP
     except (TypeError, ValueError) as error:
@@ -349,7 +349,7 @@ class _World:
 
     def _execute(self, name: str, arguments: dict[str, Any]) -> Observation:
         try:
-            answer = self._environment.call(name, copy.deepcopy(arguments))  # some keep, or change, what they are given
+            answer = self._environment.call(name, copied(arguments))  # some keep, or change, what they are given
         except MemoryError:
             raise
         except (Exception, SystemExit) as error:

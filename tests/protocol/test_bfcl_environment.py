@@ -57,6 +57,11 @@ class Lamp:
     def loop(self):
         self.shared["self"] = self.shared
         return "ok"
+
+    def note(self, words=[]):
+        words.append("dim")
+        self.notes = words
+        return words
 """
 CHECKER = """
 def execute_multi_turn_func_call(*_, **__):
@@ -95,6 +100,7 @@ DOCS = [
     documented("paint", ["colours"], colours="array"),
     documented("charge"),
     documented("loop"),
+    documented("note", words="array"),
 ]
 
 
@@ -275,6 +281,13 @@ def test_a_reset_takes_back_shared_objects_and_precision(lamp):
     assert shared.SHARED == {"battery": {}}
 
 
+def test_a_reset_takes_back_default_values_that_calls_have_filled(lamp):
+    for _ in range(2):
+        start(lamp, "multi_turn_base_0")
+        assert answer(lamp, "note") == "['dim']"
+        assert answer(lamp, "note") == "['dim', 'dim']"
+
+
 def test_a_snapshot_tells_whether_something_changed(lamp):
     start(lamp, "multi_turn_base_0")
     first = lamp.snapshot()
@@ -341,6 +354,17 @@ def bfcl():
 def reference_of(task, cut=None):
     calls = task.reference[:cut]
     return Trajectory(task.task_id, calls, Ending.COMPLETED, benchmark="bfcl", turns=len(task.turns))
+
+
+@real
+def test_mentions_of_one_rollout_are_not_in_the_next(bfcl):
+    task = next(task for task in map(bfcl.task, bfcl.tasks()) if "TwitterAPI" in task.data["involved_classes"])
+    for _ in range(2):
+        bfcl.reset(task)
+        bfcl._world[0]["TwitterAPI"].authenticated = True
+        tweet = json.loads(answer(bfcl, "post_tweet", content="hello"))
+        assert tweet["mentions"] == []
+        answer(bfcl, "mention", tweet_id=tweet["id"], mentioned_usernames=["ann"])
 
 
 def official(bfcl, task, name):
@@ -423,6 +447,11 @@ def test_a_directory_inside_itself_stops_neither_the_snapshot_nor_the_success_ch
     found = replay(bfcl, rollout)
     assert (found.success, found.verdicts[2].error_class) == (False, ErrorClass.STATE_CONSISTENCY)
     assert found.changed == (True, True, False)
+
+    def from_below(levels):
+        return from_below(levels - 1) if levels else replay(bfcl, rollout)
+
+    assert [from_below(levels) for levels in range(1, 8)] == [found] * 7  # Python's words depend on the level
 
 
 AIREV = {  # category -> rollouts without an error, first errors, and successes by the benchmark's own evaluation

@@ -22,6 +22,10 @@ def test_results_come_in_the_order_of_the_trajectories_and_are_those_of_replay_o
     assert not _IDLE  # no child is left behind
 
 
+def test_many_trajectories_are_handed_out_in_portions_and_come_back_in_order():
+    assert replay_all(ROLLOUTS * 10, "phone", jobs=2) == replay_all(ROLLOUTS, "phone") * 10
+
+
 def test_an_environment_of_ones_own_is_named_by_its_place():
     place = "survexec.protocol.environments.phone:Phone"
     assert replay_all(ROLLOUTS[:2], place) == replay_all(ROLLOUTS[:2], "phone")

@@ -121,3 +121,20 @@ class Environment(Protocol):
 
         `calls` are those that were executed, with decoded arguments; `answers` the texts that came back, one for each.
         """
+
+
+def copied(value: Any) -> Any:
+    """Copy what JSON can hold, several times as fast as `copy.deepcopy`.
+
+    Examples
+    --------
+    >>> given = {"colours": ["red"]}
+    >>> copied(given)["colours"].append("blue")
+    >>> given
+    {'colours': ['red']}
+    """
+    if type(value) is dict:
+        return {name: copied(part) if type(part) in (dict, list) else part for name, part in value.items()}
+    if type(value) is list:
+        return [copied(part) if type(part) in (dict, list) else part for part in value]
+    return value

@@ -26,7 +26,7 @@ from typing import Any, Final
 import msgspec
 
 from survexec.protocol.environments import packages
-from survexec.protocol.environments.base import Observation, Task, Tool
+from survexec.protocol.environments.base import Observation, Task, Tool, copied
 from survexec.protocol.environments.bfcl_success import World, solved
 from survexec.protocol.literals import bind, parse_calls
 from survexec.protocol.trajectory import Call
@@ -79,10 +79,11 @@ class BFCL:
         self.version = f"bfcl-eval {importlib.metadata.version('bfcl-eval')}"
         self._data = Path(str(self._backend.__file__)).parents[1] / "data"
         self._entries = _entries(self._data)
-        self._padding = _Padding(importlib.import_module(_PADDING))
+        self._shared = _Shared(importlib.import_module(_PADDING))
         self._classes: dict[str, tuple[type, dict[str, Tool]]] = {}
+        self._tasks: dict[str, Task] = {}  # those that were asked for
         self._task = Task("")
-        self._exposed: dict[int, dict[str, Tool]] = {}
+        self._exposed: dict[frozenset[str], dict[str, Tool]] = {}  # by what is held back
         self._world: World = ({}, {})
 
     def tasks(self) -> Sequence[str]:
@@ -95,6 +96,52 @@ class BFCL:
         What `missing` tells of a miss_param task is the first turn that its reference leaves without a call; in two
         tasks a later turn has none either, because no tool can do what it asks.
         """
+        if task_id not in self._tasks:
+            self._tasks[task_id] = self._read(task_id)
+        return self._tasks[task_id]
+
+    def reset(self, task: Task) -> None:
+        """Begin the task anew: fresh instances, and nothing left of what earlier rollouts did to shared state."""
+        self._task, self._exposed = task, {}
+        self._shared.restore()
+        self._world = self._fresh()
+
+    def tools(self, turn: int) -> Mapping[str, Tool]:
+        """The tools exposed to the agent in a turn, by name."""
+        held = _held_back(self._task.data, self._task.reference, turn)
+        if held not in self._exposed:
+            exposed = {name: tool for name, tool in self._all_tools(self._task.data).items() if name not in held}
+            for call in self._task.reference:
+                if call.tool in exposed:
+                    exposed[call.tool] = _widened(exposed[call.tool], call)
+            self._exposed[held] = exposed
+        return self._exposed[held]
+
+    def call(self, name: str, arguments: dict[str, Any]) -> Observation:
+        """Execute a tool; the answer is written as the benchmark's executor writes it."""
+        return execute(self._world[1], name, arguments)
+
+    def user_call(self, name: str, arguments: dict[str, Any]) -> Observation:
+        """No user of this benchmark has tools."""
+        raise KeyError(name)
+
+    def snapshot(self) -> bytes:
+        """Digest of all that the classes hold, except clocks, caches and random number generators."""
+        buffer = io.BytesIO()
+        pickler = pickle.Pickler(buffer, 5)
+        pickler.fast = True  # without the memo, equal values give equal bytes, whichever objects hold them
+        pickler.dump([_state(instance) for instance in self._world[0].values()])
+        return buffer.getvalue()
+
+    def succeeded(self, calls: Sequence[Call], answers: Sequence[str], turns: int) -> bool | None:
+        """Whether the calls solve the task, by the benchmark's own multi-turn checker; it ends the rollout.
+
+        None where the calls, made again from the start, give other answers than before.
+        """
+        self._shared.restore()
+        return solved(self._task, calls, answers, turns, (self._fresh(), self._fresh()), execute)
+
+    def _read(self, task_id: str) -> Task:
         entry, answers = self._entries[task_id]
         category = category_of(task_id)
         reference = tuple(self._reference(entry, answers))
@@ -110,44 +157,6 @@ class BFCL:
             data=entry,
         )
 
-    def reset(self, task: Task) -> None:
-        """Begin the task anew: fresh instances, and nothing left of what earlier rollouts did to shared state."""
-        self._task, self._exposed = task, {}
-        self._padding.restore()
-        self._world = self._fresh()
-
-    def tools(self, turn: int) -> Mapping[str, Tool]:
-        """The tools exposed to the agent in a turn, by name."""
-        if turn not in self._exposed:
-            entry, reference = self._task.data, self._task.reference
-            held = _held_back(entry, reference, turn)
-            exposed = {name: tool for name, tool in self._all_tools(entry).items() if name not in held}
-            for call in reference:
-                if call.tool in exposed:
-                    exposed[call.tool] = _widened(exposed[call.tool], call)
-            self._exposed[turn] = exposed
-        return self._exposed[turn]
-
-    def call(self, name: str, arguments: dict[str, Any]) -> Observation:
-        """Execute a tool; the answer is written as the benchmark's executor writes it."""
-        return execute(self._world[1], name, arguments)
-
-    def user_call(self, name: str, arguments: dict[str, Any]) -> Observation:
-        """No user of this benchmark has tools."""
-        raise KeyError(name)
-
-    def snapshot(self) -> bytes:
-        """Digest of all that the classes hold, except clocks, caches and random number generators."""
-        return b"".join(_digest(instance) for instance in self._world[0].values())
-
-    def succeeded(self, calls: Sequence[Call], answers: Sequence[str], turns: int) -> bool | None:
-        """Whether the calls solve the task, by the benchmark's own multi-turn checker; it ends the rollout.
-
-        None where the calls, made again from the start, give other answers than before.
-        """
-        self._padding.restore()
-        return solved(self._task, calls, answers, turns, (self._fresh(), self._fresh()), execute)
-
     def _reference(self, entry: Mapping[str, Any], answers: list[list[str]]) -> Iterator[Call]:
         tools = self._all_tools(entry)
         for turn, texts in enumerate(answers):
@@ -161,6 +170,7 @@ class BFCL:
             file = self._data / "multi_turn_func_doc" / self._backend.MULTI_TURN_FUNC_DOC_FILE_MAPPING[name]
             tools = {row["name"]: tool_of(row, getattr(owner, row["name"])) for row in _rows(file)}
             self._classes[name] = owner, tools
+            self._shared.add(owner)
         return self._classes[name]
 
     def _all_tools(self, entry: Mapping[str, Any]) -> dict[str, Tool]:
@@ -176,7 +186,7 @@ class BFCL:
             instances[name] = instance = owner()
             if name not in self._backend.STATELESS_CLASSES:
                 # the loaders keep what they are given
-                scenario = copy.deepcopy(entry["initial_config"].get(name, {}))
+                scenario = copied(entry["initial_config"].get(name, {}))
                 instance._load_scenario(scenario, long_context=self._task.stratum == "long_context")
             methods |= {tool: getattr(instance, tool) for tool in tools}
         return instances, methods
@@ -250,10 +260,12 @@ def execute(methods: Mapping[str, Callable[..., Any]], name: str, arguments: dic
     try:
         if name not in methods:
             raise NameError(f"name '{name}' is not defined")
-        answer = methods[name](**copy.deepcopy(arguments))  # some methods keep what they are given
+        answer = methods[name](**copied(arguments))  # some methods keep what they are given
         return Observation(_written(answer))
     except MemoryError:
         raise
+    except RecursionError:  # whose own words depend on what called this
+        return Observation("Error during execution: maximum recursion depth exceeded", error=True)
     except Exception as error:
         return Observation(f"Error during execution: {error}", error=True)
 
@@ -283,9 +295,8 @@ def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
 
 def _held_back(entry: Mapping[str, Any], reference: Sequence[Call], turn: int) -> frozenset[str]:
     """Tools that appear only after a turn, and that the reference does not call in it."""
-    later = [names for shown, names in entry.get("missed_function", {}).items() if int(shown) > turn]
-    called = {call.tool for call in reference if call.turn == turn}
-    return frozenset(name for names in later for name in names if name not in called)
+    later = {name for shown, names in entry.get("missed_function", {}).items() if int(shown) > turn for name in names}
+    return frozenset(later - {call.tool for call in reference if call.turn == turn} if later else later)
 
 
 def _entries(data: Path) -> dict[str, tuple[dict[str, Any], list[list[str]]]]:
@@ -302,36 +313,40 @@ def _rows(file: Path) -> list[dict[str, Any]]:
     return [_DOCUMENT.decode(line) for line in file.read_bytes().splitlines() if line.strip()]
 
 
-class _Padding:
-    """What instances of long-context tasks share, and precisions that calls set: all put back between rollouts.
+class _Shared:
+    """What worlds share, put back between rollouts: padding of long-context tasks, default values, precisions.
 
-    Of the padding only dictionaries reach an instance as they are; everyone who takes a list copies it.
+    Of the padding only dictionaries reach an instance as they are; everyone who takes a list copies it. A default value
+    of a method is one object for all its calls, and some are kept and filled.
     """
 
-    def __init__(self, module: ModuleType) -> None:
-        shared = [value for name, value in vars(module).items() if name.isupper() and isinstance(value, dict)]
-        self._shared = [(value, copy.deepcopy(value)) for value in shared]
+    def __init__(self, padding: ModuleType) -> None:
+        named = [value for name, value in vars(padding).items() if name.isupper() and isinstance(value, dict)]
+        self._pristine: list[tuple[Any, Any]] = [(value, copy.deepcopy(value)) for value in named]
+
+    def add(self, owner: type) -> None:
+        """Look after the default values of a class's methods."""
+        methods = [method for _, method in inspect.getmembers(owner, inspect.isfunction)]
+        values = [value for method in methods for value in (method.__defaults__ or ())]
+        values += [value for method in methods for value in (method.__kwdefaults__ or {}).values()]
+        self._pristine += [(value, copy.deepcopy(value)) for value in values if isinstance(value, dict | list)]
 
     def restore(self) -> None:
-        for value, pristine in self._shared:
+        for value, pristine in self._pristine:
             if value != pristine:
                 value.clear()
-                value.update(copy.deepcopy(pristine))
+                (value.update if isinstance(value, dict) else value.extend)(copy.deepcopy(pristine))
         decimal.setcontext(decimal.Context())
         if "mpmath" in sys.modules:
             sys.modules["mpmath"].mp.dps = 15
 
 
-def _digest(instance: Any) -> bytes:
+def _state(instance: Any) -> dict[str, Any]:
     state = {name: value for name, value in vars(instance).items() if name not in _UNSEEN}
     if "_current_dir" in state:
         seen: dict[int, int] = {}
         state["root"] = hash((_tree(state["root"], seen), _tree(state.pop("_current_dir"), seen)))
-    buffer = io.BytesIO()
-    pickler = pickle.Pickler(buffer, 5)
-    pickler.fast = True  # without the memo, equal values give equal bytes, whichever objects hold them
-    pickler.dump(state)
-    return buffer.getvalue()
+    return state
 
 
 def _tree(directory: Any, seen: dict[int, int]) -> Any:

@@ -34,6 +34,19 @@ _START_LIMIT: Final = 120.0  # seconds to load an environment, or to reset it
 _GLANCE: Final = 0.2  # seconds between two looks at the clock
 _IDLE_LIMIT: Final = 60.0  # seconds without a rollout after which a child ends
 _CODE: Final = "from survexec.protocol.environments.worker import serve; serve()"
+# What jsonschema would load for formats, which are not checked here; one of them works out its grammars for seconds.
+_FORMATS: Final = (
+    "fqdn",
+    "idna",
+    "isoduration",
+    "jsonpointer",
+    "rfc3339_validator",
+    "rfc3986_validator",
+    "rfc3987",
+    "rfc3987_syntax",
+    "uri_template",
+    "webcolors",
+)
 
 
 class _Opening(msgspec.Struct):
@@ -289,12 +302,13 @@ def serve() -> None:
 
 
 def _ready_validator() -> None:
-    """Load what checks arguments before any clock of a call runs.
-
-    A library that jsonschema takes for formats, which are not checked here, works out its grammars for seconds.
-    """
-    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+    """Load what checks arguments before any clock of a call runs, without the libraries that only formats need."""
+    hidden = [name for name in _FORMATS if name not in sys.modules]
+    for name in hidden:
+        sys.modules[name] = None  # type: ignore[assignment]
     importlib.import_module("jsonschema")
+    for name in hidden:
+        del sys.modules[name]  # an environment may want it
 
 
 def _serve_one(environment: Environment, order: _Order, outgoing: int, time_limit: float) -> None:

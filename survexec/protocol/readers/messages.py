@@ -179,3 +179,28 @@ class CallLog:
                 for tool, arguments, _, observation, error, turn in self._entries
             ]
         )
+
+
+class UserCallLog(CallLog):
+    """Calls of the user, each with its place among those of the agent.
+
+    Parameters
+    ----------
+    agent : CallLog
+        Of the same conversation; the calls are in its turns.
+    """
+
+    def __init__(self, agent: CallLog) -> None:
+        super().__init__()
+        self._agent = agent
+        self._before: list[int] = []
+
+    def call(self, tool: str | None, arguments: Any, call_id: str | int | None = None) -> None:
+        """Add a call to the message."""
+        super().call(tool, arguments, call_id)
+        self._entries[-1][-1] = self._agent.turns - 1
+        self._before.append(len(self._agent))
+
+    def placed(self) -> tuple[tuple[int, Call], ...]:
+        """All calls with what came of them, each with the number of the agent's calls before it."""
+        return tuple(zip(self._before, self.calls(), strict=True))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from survexec.protocol.readers.documents import (
     elements,
     one_line,
 )
-from survexec.protocol.readers.messages import CallLog, first_line
+from survexec.protocol.readers.messages import CallLog, UserCallLog, first_line
 from survexec.protocol.trajectory import Call, Ending, Trajectory
 
 ENDINGS = {
@@ -182,8 +181,8 @@ def _trajectory(row: _Simulation, info: _Info, source: str, number: int, noted: 
 
 def _calls(messages: list[_Message], noted: Counter[str]) -> tuple[CallLog, tuple[tuple[int, Call], ...]]:
     """Collect the calls of the agent and, apart from them, those of the user, who has tools in some domains."""
-    log, of_user = CallLog(), CallLog()
-    places: list[tuple[int, int]] = []  # of each call of the user: calls of the agent before it, and the turn
+    log = CallLog()
+    of_user = UserCallLog(log)
     for message in messages:
         if message.role == "tool":
             answered = of_user if message.requestor == "user" else log
@@ -202,13 +201,11 @@ def _calls(messages: list[_Message], noted: Counter[str]) -> tuple[CallLog, tupl
                 log.call(call.name, call.arguments, call.id)
             else:
                 of_user.call(call.name, call.arguments, call.id)
-                places.append((len(log), log.turns - 1))
-    if places:
-        noted["calls by the user, not by the agent: left out"] += len(places)
+    if len(of_user):
+        noted["calls by the user, not by the agent: left out"] += len(of_user)
     if log.unmatched:
         noted["results answer no recorded call: left out"] += log.unmatched
-    placed = zip(places, of_user.calls(), strict=True)
-    return log, tuple((before, replace(call, turn=turn)) for (before, turn), call in placed)
+    return log, of_user.placed()
 
 
 def _ending(row: _Simulation, noted: Counter[str]) -> tuple[Ending, str | None]:

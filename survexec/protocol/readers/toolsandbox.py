@@ -25,7 +25,7 @@ from survexec.protocol.readers.documents import (
     decode_as,
     elements,
 )
-from survexec.protocol.readers.messages import CallLog, decode_arguments, first_line
+from survexec.protocol.readers.messages import CallLog, UserCallLog, decode_arguments, first_line
 from survexec.protocol.trajectory import UNKNOWN, Call, Ending, Trajectory
 
 _SUMMARY: Final = "result_summary.json"
@@ -148,7 +148,7 @@ def _trajectory(scenario: _Scenario, file: Path, noted: Counter[str]) -> Traject
         reason=reason,
         turns=log.turns,
         said=log.said,
-        user_calls=tuple(of_user),
+        user_calls=of_user,
     )
 
 
@@ -186,10 +186,10 @@ def without_addresses(text: str) -> str:
     return _ADDRESS.sub("at 0x...", text)
 
 
-def _calls(messages: list[_Message]) -> tuple[CallLog, list[tuple[int, Call]]]:
+def _calls(messages: list[_Message]) -> tuple[CallLog, tuple[tuple[int, Call], ...]]:
     """Calls of the agent and, with the number of the agent's before each, of the user."""
-    log, of_user = CallLog(), CallLog()
-    places: list[tuple[int, int]] = []
+    log = CallLog()
+    of_user = UserCallLog(log)
     goes_on = False  # whether the last message was a call of the agent: parallel calls are messages in a row
     for message in messages:
         if message.visible_to == ["USER"]:
@@ -211,12 +211,10 @@ def _calls(messages: list[_Message]) -> tuple[CallLog, list[tuple[int, Call]]]:
             case "USER", "EXECUTION_ENVIRONMENT":
                 of_user.message()
                 of_user.call(*_read(message), message.openai_tool_call_id)
-                places.append((len(log), log.turns - 1))
             case "EXECUTION_ENVIRONMENT", "USER":
                 of_user.result(*_answer(message), message.openai_tool_call_id)
         goes_on = calls
-    placed = zip(places, of_user.calls(), strict=True)
-    return log, [(before, replace(call, turn=turn)) for (before, turn), call in placed]
+    return log, of_user.placed()
 
 
 def _read(message: _Message) -> tuple[str, dict[str, Any] | str | None]:

@@ -195,6 +195,15 @@ def test_an_environment_that_cannot_be_loaded_stops_the_run_with_the_reason(name
         replay_all([rollout("look")] * 3, name, options=options, jobs=2)
 
 
+def test_the_validator_is_loaded_without_what_only_formats_need_and_hides_nothing_afterwards():
+    code = (
+        "import sys; from survexec.protocol.environments import worker; worker._ready_validator();"
+        "print('jsonschema' in sys.modules, set(worker._FORMATS) & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "True set()\n"
+
+
 def test_a_child_goes_away_with_its_parent():
     code = (
         "import os; from survexec.protocol.environments.worker import Child, Script;"
