@@ -2,6 +2,7 @@
 
 import functools
 import re
+import shutil
 from html.parser import HTMLParser
 
 import numpy as np
@@ -335,10 +336,15 @@ def test_figures_are_drawn_here_where_no_second_process_can_be_had(monkeypatch, 
     assert drawn == {f"{name}.{ending}" for name in ("states", "pec", "first_errors") for ending in ("pdf", "png")}
 
 
+def test_a_second_process_that_ends_before_it_is_asked_costs_nothing(monkeypatch, tmp_path):
+    monkeypatch.setattr(drawing.sys, "executable", shutil.which("false"))
+    page_of(cohort(("solo",), success=False), tmp_path)
+    assert all(entry.stat().st_size > 5000 for entry in (tmp_path / "figures").iterdir())
+
+
 def test_what_a_second_process_fails_to_draw_is_drawn_here(monkeypatch, tmp_path):
     def take_one_and_fail(self, names, done, folder):
         (folder / f"{names[0]}.png").touch()
-        return True
 
     monkeypatch.setattr(drawing.os, "cpu_count", lambda: 1)
     monkeypatch.setattr(drawing.Helper, "hand", take_one_and_fail)

@@ -75,7 +75,7 @@ def report(
         figures = folder / "figures"
         _clear(figures, [drawing.name for drawing in DRAWINGS], ("pdf", "png"))
         drawn = [drawing.name for drawing in DRAWINGS if not drawing.missing(done)]
-        handed = helper.hand(drawn, done, figures)
+        helper.hand(drawn, done, figures)
         rules = under_each_rule(rollouts, done.summary)
         beside: dict[str, Any] = {"tests": done.comparison, "ratios": done.comparison}
         if not isinstance(done.comparison, str):
@@ -84,7 +84,7 @@ def report(
         rollouts.ledger.to_csv(folder / "ledger.csv", index=False)
         mine = draw(reversed(drawn), done, figures)  # from the other end: the two meet in between
         rest = [name for name in drawn if name not in mine]
-        if rest and not (handed and helper.finished()):
+        if rest and not helper.finished():
             _clear(figures, rest, ("pdf", "png"))
             draw(rest, done, figures)
     from survexec.display.report.page import page

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import pickle
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from survexec.display.report.analyses import Analyses
@@ -178,28 +180,20 @@ class Helper:
                 env={**os.environ, "PYTHONPATH": places},
             )
 
-    def hand(self, names: Sequence[str], done: Analyses, folder: Path) -> bool:
-        """Ask for figures.
+    def hand(self, names: Sequence[str], done: Analyses, folder: Path) -> None:
+        """Ask for figures, where there is such a process.
 
         Parameters
         ----------
         names : sequence of str
         done : Analyses
         folder : Path
-
-        Returns
-        -------
-        bool
-            False where there is no such process.
         """
         if self._process is None or self._process.stdin is None:
-            return False
-        try:
-            pickle.dump((names, _light(done), folder), self._process.stdin)
-            self._process.stdin.close()
-        except OSError:  # it has ended already
-            return False
-        return True
+            return
+        told = pickle.dumps((names, _light(done), folder))
+        # it reads when it has loaded: this process goes on meanwhile
+        threading.Thread(target=_pour, args=(told, self._process.stdin), daemon=True).start()
 
     def finished(self) -> bool:
         """Wait for the figures; False where they could not be drawn."""
@@ -212,6 +206,12 @@ class Helper:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+
+
+def _pour(told: bytes, stream: IO[bytes]) -> None:
+    """Write to a process and close; where it has ended already, it says so by how it ended."""
+    with contextlib.suppress(OSError), stream:
+        stream.write(told)
 
 
 def serve() -> None:
