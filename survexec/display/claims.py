@@ -13,6 +13,7 @@ import pandas as pd
 from survexec.display.wording import IN_CALLS, decimals, groups, number
 from survexec.rollouts import counted
 from survexec.statistics.comparison import Comparison
+from survexec.statistics.difference_intervals import FEW_APART, apart
 from survexec.statistics.estimands import METRICS, Metric
 from survexec.statistics.families import ADJUSTMENTS
 from survexec.statistics.pairing import Pair, named
@@ -21,7 +22,7 @@ from survexec.statistics.summary import BOOTSTRAP
 # The headline metrics, as they stand inside a sentence.
 NAMES: Final = {"ter": "TER", "mean_fed": "mean FED", "auc_pec": "AUC-PEC", "rr": "RR", "success": "success rate"}
 # Below these a sentence says how little it rests on; with fewer than 5 differing tasks no exact test reaches 0.05.
-_FEW_TASKS, _FEW_DIFFER, _FEW_ERRORS = 20, 5, 5
+_FEW_TASKS, _FEW_ERRORS = 20, 5
 # Nearer to 0 than this is rounding of the machine.
 _ZERO: Final = 1e-9
 _TOLD: Final = {
@@ -185,9 +186,7 @@ class _Row:
     @cached_property
     def apart(self) -> int:
         """On how many tasks the two sides differ."""
-        counts, both = self.pair.tally.counts, self.both
-        value = self.metric.numerator(counts)[both] / self.metric.denominator(counts)[both]
-        return int((np.abs(value[:, 0] - value[:, 1]) > _ZERO).sum())
+        return apart(self.pair, self.metric)
 
     @cached_property
     def case(self) -> str:
@@ -233,7 +232,7 @@ class _Row:
     def reach(self) -> str:
         """What the interval leaves possible; not where it comes of resampling too few tasks that differ."""
         low, high = self.row.lower, self.row.upper
-        if not self.metric.conditional and self.row.interval in BOOTSTRAP and self.apart < _FEW_DIFFER:
+        if not self.metric.conditional and self.row.interval in BOOTSTRAP and self.apart < FEW_APART:
             return f"{self.change} ({self.interval}"
         start = f"{self.row.a} lower by {self.fixed(-low)}" if low < -_ZERO else "0"
         end = f"{'' if low < -_ZERO else self.row.a + ' '}higher by {self.fixed(high)}" if high > _ZERO else "0"
@@ -319,7 +318,7 @@ def _small(r: _Row) -> str:
     few = {
         counted(row.n_pairs, "paired tasks"): row.n_pairs < _FEW_TASKS,
         f"a denominator of {under}": under < _FEW_TASKS and under != row.n_pairs,
-        f"{counted(r.apart, 'tasks')} on which the two differ": plain and 0 < r.apart < _FEW_DIFFER,
+        f"{counted(r.apart, 'tasks')} on which the two differ": plain and 0 < r.apart < FEW_APART,
         f"{counted(errors, 'erring rollouts')} in all": plain and row.metric != "success" and errors < _FEW_ERRORS,
     }
     text = ", ".join(words for words, small in few.items() if small)

@@ -262,7 +262,8 @@ def compare(
         "percentile", "expanded_percentile", "bca", "jackknife_t", "mover", "newcombe" or "tango", where it applies.
         None: the expanded percentile of the paired bootstrap over tasks; MOVER for a conditional share (RR, s, success
         after error) that rests on few: from Wilson limits where a denominator is below 20 on a side, from Jeffreys
-        limits where only its hits or misses are below 5.
+        limits where only its hits or misses are below 5; Newcombe's for TER and success of single trials where the two
+        sides differ on fewer than 5 tasks, or on all alike.
     resamples : int
     rng : int or numpy.random.Generator
 

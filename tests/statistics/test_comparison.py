@@ -1,5 +1,7 @@
 """compare: paired by task, honest about what could not be paired, equal to R, and stable."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -91,6 +93,41 @@ def test_a_share_with_few_hits_gets_mover_from_jeffreys_limits_however_many_it_r
     assert row["lower"] == pytest.approx(2 / 40 - 9 / 40 - np.hypot(2 / 40 - l1, u2 - 9 / 40), abs=1e-12)
     assert row["upper"] == pytest.approx(2 / 40 - 9 / 40 + np.hypot(u1 - 2 / 40, 9 / 40 - l2), abs=1e-12)
     assert any("success after error rests on 40 and 40, with 2 on the rarer side" in n.lower() for n in result.notes)
+
+
+def two_sides(n, only_first, only_second):
+    """Two methods on n tasks: only the first is clean on so many, only the second on so many, both on the rest."""
+    at = np.arange(n)
+    erred = {"x": (only_first <= at) & (at < only_first + only_second), "y": at < only_first}
+    sides = [
+        pd.DataFrame({"task_id": at.astype(str), "method": name, "length": 3, "fed": np.where(bad, 1, 4)})
+        for name, bad in erred.items()
+    ]
+    return Rollouts(pd.concat(sides))
+
+
+def test_where_few_tasks_differ_the_default_covers_what_resampling_does_not():
+    n, chances = 20, (0.05, 0.02)
+    covered = np.zeros(2)
+    for b, c in itertools.product(range(8), range(6)):
+        chance = stats.multinomial.pmf([b, c, n - b - c], n, [*chances, 1 - sum(chances)])
+        if chance > 1e-5:
+            result = compare(two_sides(n, b, c), metrics=["ter"], resamples=400)
+            assert result.frame["difference"].item() == pytest.approx((b - c) / n)
+            for at, made in enumerate((result, result.with_interval(interval="expanded_percentile"))):
+                covered[at] += chance * made.frame.eval("lower <= 0.03 <= upper").item()
+    assert covered == pytest.approx([0.998, 0.864], abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("b", "c", "interval"), [(4, 0, "newcombe"), (2, 2, "newcombe"), (3, 2, "expanded_percentile")]
+)
+def test_the_interval_of_a_share_is_newcombes_where_fewer_than_five_tasks_differ(b, c, interval):
+    result = compare(two_sides(30, b, c), resamples=200)
+    assert at(result, "ter", "x", "y")["interval"] == interval
+    notes = [note for note in result.notes if "alone" in note]
+    assert ("x - y: TER differs on 4 tasks alone; its interval is Newcombe's" in notes) == (b + c == 4)
+    assert ("x - y: AUC-PEC differs on 4 tasks alone; so few make its interval too narrow" in notes) == (b + c == 4)
 
 
 def test_tasks_on_one_side_only_are_left_out_and_listed(degenerate):
