@@ -112,7 +112,7 @@ def compare(
     ] = Adjustment.HOLM,
     interval: Annotated[
         DifferenceInterval | None,
-        typer.Option(help="Where it applies; by default expanded_percentile, and mover for a share of few."),
+        typer.Option(help="Where it applies; by default expanded_percentile, and mover or newcombe for few."),
     ] = None,
     show: Annotated[
         Show, typer.Option(help="differences; tests: every one; ratios: of risks and odds; equivalence: see --margin.")
