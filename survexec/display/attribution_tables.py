@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
+
+import pandas as pd
 
 from survexec.display.markup import Cell, Grid, Row
 from survexec.display.wording import (
-    INTERVALS,
     UNDEFINED,
+    bounded,
     caption,
     dash,
     decimals,
     estimate,
     groups,
     limits,
+    marks,
     number,
     pair_name,
     sides,
@@ -35,30 +39,34 @@ def _attribution(result: Any) -> Grid:
     """One group of rows a pair, one row a factor; then, where asked for, one a pair by strata."""
     frame = result.frame if len(result.frame) else result.strata
     varying, shared = split_by(frame, result.by)
+    kinds = marks(pd.Series([*result.frame["interval"], *result.strata["interval"]], dtype=object))
     rows = []
     for key, pair in groups(result.frame, [*varying, "a", "b"]):
         for row in pair.itertuples():
             name = METRICS["success" if row.part == "total" else row.part].label
             group = pair_name(key, f"{row.n_pairs} pairs")
-            rows.append(Row((Cell(name), *sides(row, "estimate", 3), estimate(row, 3)), group))
+            rows.append(Row((Cell(name), *sides(row, "estimate", 3), _part(row, kinds)), group))
     for key, pair in groups(result.strata, [*varying, "a", "b"]):
         for row in pair.itertuples():
             one, whole, beside = _SPLITS[row.part]
             known = row.stratum or row.part == "total"
             both = sides(row, beside, 3) if known else (Cell(""), Cell(""))
             name = one.format(row.stratum) if row.stratum else whole
-            rows.append(Row((Cell(name), *both, estimate(row, 3)), pair_name(key, "all tasks of each, by stratum")))
-    how, drawn = result.made["interval"] or "expanded_percentile", result.made["resamples"]
-    few = "; ".join(INTERVALS[name] for name in dict.fromkeys(result.frame["interval"]) if name.startswith("mover"))
+            rows.append(Row((Cell(name), *both, _part(row, kinds)), pair_name(key, "all tasks of each, by stratum")))
     foot = (
         "The parts add to the difference in success. In parentheses: rollouts. Intervals: "
-        f"{how.replace('_', ' ')}, {drawn} resamples of tasks"
-    ) + (f"; of parts that rest on few, which the notes name, {few}." if few else ".")
+        f"{bounded(kinds) or 'none'}; {result.made['resamples']} resamples."
+    )
     return Grid(
         ("Factor", "a", "b", "Part of a − b"), tuple(rows), 1,
         caption("What a difference in success is made of", result, shared), "tab:attribution",
         foot + dash(rows, UNDEFINED), group="Pair",
     )  # fmt: skip
+
+
+def _part(row: Any, kinds: dict[str, str]) -> Cell:
+    """A part with its interval, marked by its kind."""
+    return replace(estimate(row, 3), mark=kinds.get(row.interval, ""))
 
 
 def _ranks(result: Any) -> Grid:

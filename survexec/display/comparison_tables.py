@@ -10,14 +10,15 @@ import pandas as pd
 
 from survexec.display.markup import Cell, Grid, Row
 from survexec.display.wording import (
-    INTERVALS,
     UNDEFINED,
+    bounded,
     caption,
     dash,
     decimals,
     estimate,
     groups,
     limits,
+    marks,
     methods_of,
     number,
     p_value,
@@ -29,7 +30,6 @@ from survexec.display.wording import (
 from survexec.statistics.estimands import METRICS
 from survexec.statistics.families import ADJUSTMENTS
 
-_MARKS: Final = ("", "†", "‡", "§", "¶")
 _MEASURES: Final = {"risk_ratio": "risk ratio", "odds_ratio": "odds ratio"}
 
 
@@ -37,7 +37,7 @@ def _comparison(result: Any) -> Grid:
     """One group of rows a pair, one row a metric."""
     frame = result.frame
     varying, shared = split_by(frame, result.by)
-    marks, pairs = _marks(frame), [*varying, "a", "b"]
+    kinds, pairs = marks(frame["interval"]), [*varying, "a", "b"]
     counted = bool(frame.groupby(pairs)["n_pairs"].nunique().gt(1).any())
     rows = []
     for key, pair in groups(frame, pairs):
@@ -45,36 +45,24 @@ def _comparison(result: Any) -> Grid:
         for row in pair.itertuples():
             both = sides(row, "estimate", decimals(row.metric))
             tested = [Cell(p_value(row.p_value)), Cell(p_value(row.p_adjusted)), *[Cell(str(row.n_pairs))] * counted]
-            rows.append(Row((Cell(METRICS[row.metric].label), *both, _change(row, marks), *tested), group))
+            rows.append(Row((Cell(METRICS[row.metric].label), *both, _change(row, kinds), *tested), group))
     return Grid(
         ("Metric", "a", "b", "a − b", "p", "adj. p", *["Pairs"] * counted), tuple(rows), 1,
         caption("Paired differences", result, shared), "tab:comparison",
-        _tested(result, marks) + dash(rows, "undefined, or no test for this metric"),
+        _tested(result, kinds) + dash(rows, "undefined, or no test for this metric"),
         group="Pair",
     )  # fmt: skip
 
 
-def _marks(frame: pd.DataFrame) -> dict[str, str]:
-    """A mark for each kind of interval; the commonest has none."""
-    methods = [name for name in frame["interval"].value_counts().index if name]
-    return dict(zip(methods, _MARKS, strict=False))
-
-
-def _change(row: Any, marks: dict[str, str]) -> Cell:
+def _change(row: Any, kinds: dict[str, str]) -> Cell:
     """A difference with its interval, marked by its kind."""
-    return replace(estimate(row, decimals(row.metric), "difference"), mark=marks.get(row.interval, ""))
+    return replace(estimate(row, decimals(row.metric), "difference"), mark=kinds.get(row.interval, ""))
 
 
-def _bounded(marks: dict[str, str]) -> str:
-    """How the differences were bounded."""
-    bounds = [f"{mark + ': ' if mark else ''}{INTERVALS.get(name, name)}" for name, mark in marks.items()]
-    return "; ".join(bounds) or "none"
-
-
-def _tested(result: Any, marks: dict[str, str]) -> str:
+def _tested(result: Any, kinds: dict[str, str]) -> str:
     """How the differences were bounded and tested."""
     frame = result.frame
-    foot = f"In parentheses: denominators. Intervals of a − b: {_bounded(marks)}."
+    foot = f"In parentheses: denominators. Intervals of a − b: {bounded(kinds) or 'none'}."
     tests = int(frame["p_value"].notna().sum())
     if tests:
         adjust = result.made.get("adjust", "holm")
@@ -121,17 +109,17 @@ def _ratios(result: Any) -> Grid:
 def _equivalence(result: Any) -> Grid:
     """One group of rows a pair, one row a metric."""
     varying, shared = split_by(result.frame, result.by)
-    marks, rows = _marks(result.frame), []
+    kinds, rows = marks(result.frame["interval"]), []
     for key, pair in groups(result.frame, [*varying, "a", "b"]):
         for row in pair.itertuples():
             p = [Cell(p_value(row.p_non_inferior)), Cell(p_value(row.p_equivalent))]
             held = (Cell(f"{row.margin:g}"), *p, Cell(row.conclusion))
-            texts = (Cell(METRICS[row.metric].label), _change(row, marks), *held)
+            texts = (Cell(METRICS[row.metric].label), _change(row, kinds), *held)
             rows.append(Row(texts, pair_name(key, f"{row.n_pairs} pairs")))
     return Grid(
         ("Metric", "a − b", "Margin", "p not inferior", "p equivalent", f"At alpha = {result.made['alpha']:.3g}"),
         tuple(rows), 1, caption("Equivalence within a margin", result, shared), "tab:equivalence",
-        f"Intervals of a − b: {_bounded(marks)}. p of two one-sided tests, by inverting the interval; "
+        f"Intervals of a − b: {bounded(kinds) or 'none'}. p of two one-sided tests, by inverting the interval; "
         "not adjusted." + dash(rows, UNDEFINED),
         group="Pair",
     )  # fmt: skip

@@ -20,6 +20,7 @@ COLUMNS: Final = {
     "mean_length": "Mean length", "rollouts": "Rollouts", "tasks": "Tasks", "zero_calls": "No call",
 }  # fmt: skip
 IN_CALLS: Final = ("mean_fed", "mean_length")
+_MARKS: Final = ("", "†", "‡", "§", "¶")
 INTERVALS: Final = {
     "wilson": "Wilson",
     "wilson_effective_n": "Wilson on the effective number of rollouts",
@@ -106,6 +107,16 @@ def interval(lower: float, upper: float, digits: int) -> str:
 def estimate(row: Any, digits: int, name: str = "estimate") -> Cell:
     """A number with its interval, where it has one."""
     return Cell(number(getattr(row, name), digits), interval(row.lower, row.upper, digits))
+
+
+def marks(kinds: pd.Series) -> dict[str, str]:
+    """A mark for each kind of interval, such as a column of them names; the commonest has none."""
+    return dict(zip([kind for kind in kinds.value_counts().index if kind], _MARKS, strict=False))
+
+
+def bounded(marks: dict[str, str]) -> str:
+    """How numbers were bounded: each kind of interval behind its mark."""
+    return "; ".join(f"{mark + ': ' if mark else ''}{INTERVALS.get(kind, kind)}" for kind, mark in marks.items())
 
 
 def sides(row: Any, name: str, digits: int) -> tuple[Cell, Cell]:

@@ -255,7 +255,17 @@ def test_a_part_stands_beside_the_factor_on_both_sides(results):
     made = GRIDS["attribution"](results["attribution"])
     assert [r.cells[0].text for r in made.rows[:4]] == ["TER", "Success if clean (s)", "RR", "Success"]
     assert made.rows[0].group == "a = tool_calling, b = tool_calling_preconditions (60 pairs)"
-    assert "expanded percentile, 200 resamples" in made.foot
+    assert "Intervals: expanded percentile bootstrap over tasks" in made.foot
+    assert made.foot.endswith("; 200 resamples.")
+
+
+def test_a_part_that_rests_on_few_has_a_mark_that_the_foot_explains():
+    result = results_of(cohort(("x", "y"), ters=(0.9, 0.8)))["attribution"]
+    assert dict(zip(result.frame["part"], result.frame["interval"], strict=True))["rr"] == "mover"
+    made = GRIDS["attribution"](result)
+    shown = {r.cells[0].text: r.cells[-1].mark for r in made.rows[:4]}
+    assert shown["RR"] != shown["Success"]
+    assert f"{shown['RR'] + ': ' if shown['RR'] else ''}MOVER from Wilson limits" in made.foot
 
 
 def test_strata_follow_in_groups_of_their_own(results):
