@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from survexec.errors import InputError
+from survexec.rollouts import counted
 from survexec.statistics import proportions
 from survexec.statistics.estimands import Metric
 from survexec.statistics.intervals import expanded_tail, without_spread
@@ -72,28 +73,10 @@ def difference_interval(
     -------
     DifferenceInterval
     """
-    denominator = metric.denominator(pair.tally.total)
     if why := undefined(metric, pair.tally.total, (pair.a, pair.b)):
         return DifferenceInterval("", lambda _: (np.nan, np.nan), (f"{pair.name}: {metric.label} is {why}",))
-    binary = metric.proportion and not metric.conditional and not is_clustered(pair.tally)
-    name, notes = wanted or "expanded_percentile", []
-    if (name in ("newcombe", "tango") and not binary) or (name == "mover" and not metric.proportion):
-        name = "expanded_percentile"
-    if wanted is None and metric.conditional:
-        few, rarer = of_few(metric, pair.tally.total)
-        if few:
-            name = few
-            notes.append(
-                f"{pair.name}: {metric.label} rests on {int(denominator[0])} and {int(denominator[1])}{rarer}; its "
-                f"interval is {IN_WORDS[few]}, which takes the two sides as independent"
-            )
-    flat, differ = without_spread(sample).all(), apart(pair, metric)
-    if name in BOOTSTRAP and (flat or (differ < FEW_APART and not metric.conditional)):
-        which = "resampling gives no interval" if flat else "so few make its interval too narrow"
-        if binary and (flat or wanted is None):
-            name, which = "newcombe", "its interval is Newcombe's"
-        same, few = f"the difference in {metric.label} is the same on every task", f"differs on {differ} tasks alone"
-        notes.append(f"{pair.name}: {same if flat else f'{metric.label} {few}'}; {which}")
+    flat = bool(without_spread(sample).all())
+    name, notes = _chosen(pair, metric, wanted, flat)
     if name not in BOOTSTRAP:
         return DifferenceInterval(name, lambda level: closed_form(pair, metric, level, name), tuple(notes))
     if flat:
@@ -112,6 +95,34 @@ def difference_interval(
     if name == "expanded_percentile":
         finest = expanded_tail(sample.n_tasks.item(), finest).item()
     return DifferenceInterval(name, resampled, tuple(notes), finest)
+
+
+def _chosen(pair: Pair, metric: Metric, wanted: str | None, flat: bool) -> tuple[str, list[str]]:
+    """Which method applies, and what must be said of it; `flat` where no task moves the difference."""
+    label, known = f"{pair.name}: {metric.label}", np.all(metric.denominator(pair.tally.counts) > 0, axis=1)
+    single = metric.proportion and not metric.conditional and not is_clustered(pair.tally)
+    whole = single and bool(known.all())  # what Newcombe's and Tango's tables of tasks need
+    name, notes = wanted or "expanded_percentile", []
+    if (name in ("newcombe", "tango") and not whole) or (name == "mover" and not metric.proportion):
+        name = "expanded_percentile"
+    if metric.conditional:
+        few, rarer = of_few(metric, pair.tally.total)
+        if few and wanted is None:
+            name, (a, b) = few, metric.denominator(pair.tally.total).astype(int)
+            how = f"its interval is {IN_WORDS[few]}, which takes the two sides as independent"
+            notes.append(f"{label} rests on {a} and {b}{rarer}; {how}")
+    elif not known.all():
+        both = f"on both sides of {known.sum()} of {counted(len(known), 'tasks')}"
+        notes.append(f"{label} is known {both}, which its test takes alone; the difference takes all that is known")
+    differ = apart(pair, metric)
+    if name in BOOTSTRAP and (flat or (differ < FEW_APART and not metric.conditional)):
+        which = "resampling gives no interval" if flat else "so few make its interval too narrow"
+        if (single and flat) or (whole and wanted is None):
+            name, which = "newcombe", "its interval is Newcombe's"
+        few = f"{label} differs on {counted(differ, 'tasks')} alone"
+        same = f"{pair.name}: the difference in {metric.label} is the same on every task"
+        notes.append(f"{same if flat else few}; {which}")
+    return name, notes
 
 
 def apart(pair: Pair, metric: Metric) -> int:

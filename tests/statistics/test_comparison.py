@@ -130,6 +130,22 @@ def test_the_interval_of_a_share_is_newcombes_where_fewer_than_five_tasks_differ
     assert ("x - y: AUC-PEC differs on 4 tasks alone; so few make its interval too narrow" in notes) == (b + c == 4)
 
 
+@pytest.mark.parametrize("interval", [None, "newcombe", "tango"])
+def test_a_table_of_pairs_gives_no_interval_where_a_success_is_unknown_on_one_side(interval):
+    frame = two_sides(30, 2, 1).frame
+    n, ours = frame["task_id"].astype(int), frame["method"] == "x"
+    frame["success"] = np.where(ours | (n >= 10), (n < 20) | (ours & (n == 20)), np.nan)
+    result = compare(Rollouts(frame), metrics=["success"], resamples=400, interval=interval)
+    row = at(result, "success", "x", "y")
+    assert (row["interval"], row["denominator_a"], row["denominator_b"]) == ("expanded_percentile", 30, 20)
+    assert row["difference"] == pytest.approx(21 / 30 - 10 / 20)
+    assert row["lower"] < row["difference"] < row["upper"]
+    assert any(
+        "Success is known on both sides of 20 of 30 tasks, which its test takes alone" in n for n in result.notes
+    )
+    assert any("Success differs on 1 task alone; so few make its interval too narrow" in note for note in result.notes)
+
+
 def test_tasks_on_one_side_only_are_left_out_and_listed(degenerate):
     result = compare(degenerate, resamples=200)
     assert at(result, "ter", "m0", "m3")["n_pairs"] == 5
