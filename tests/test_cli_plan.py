@@ -53,6 +53,21 @@ def test_the_rate_of_a_stands_for_the_difference():
     assert float(answer("--rate", 0.6, "--rate-a", 0.5, "--discordance", 0.3)["difference"]) == pytest.approx(-0.1)
 
 
+def test_eligible_shares_may_differ_between_the_sides():
+    shares = ("--metric", "rr", "--rate", 0.3, "--rate-a", 0.55, "--tasks", 200)
+    one, both, apart = (float(answer(*shares, "--eligible", e)["power"]) for e in ("0.4", "0.4,0.4", "0.4,0.2"))
+    assert one == both > apart
+    made = survexec.plan(metric="rr", rate=0.3, difference=0.25, tasks=200, eligible=(0.4, 0.2))
+    assert apart == pytest.approx(made.frame["power"].iloc[0])
+
+
+@pytest.mark.parametrize("text", ["many", "0.1,0.2,0.3", "0.1,"])
+def test_eligible_shares_that_are_none_are_refused_with_what_would_be_right(text):
+    result = run("--metric", "rr", "--rate", 0.3, "--difference", 0.2, "--eligible", text)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "such as 0.2,0.3" in " ".join(result.stderr.replace("│", " ").split())
+
+
 @pytest.mark.parametrize("others", [(), ("--difference", 0.1), ("--rate", 0.3, "--difference", 0.1)])
 def test_the_rate_of_a_needs_that_of_b_and_excludes_a_difference(others):
     result = run("--rate-a", 0.5, "--discordance", 0.3, *others)

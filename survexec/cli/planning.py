@@ -47,7 +47,11 @@ def plan(
         float | None, typer.Option(help="Binary metrics: share of tasks that exactly one of the two hits.")
     ] = None,
     eligible: Annotated[
-        float | None, typer.Option(help="rr and its like: share of all rollouts that count; for rr 1 - TER.")
+        str | None,
+        typer.Option(
+            metavar="SHARE[,SHARE]",
+            help="rr and its like: share of all rollouts that count, or that of a and that of b; for rr 1 - TER.",
+        ),
     ] = None,
     sd: Annotated[
         float | None, typer.Option(help="Means: standard deviation over tasks of the difference of single trials.")
@@ -66,7 +70,7 @@ def plan(
 
     [bold]survexec plan --tasks 100 --discordance 0.25 --power 0.9[/bold]
 
-    [bold]survexec plan --metric rr --rate 0.3 --rate-a 0.5 --eligible 0.25[/bold]
+    [bold]survexec plan --metric rr --rate 0.3 --rate-a 0.5 --eligible 0.2,0.3[/bold]
 
     [bold]survexec plan --budget 600 --max-tasks 115 --difference 0.1 --discordance 0.25 --noise 0.6[/bold]
 
@@ -78,12 +82,23 @@ def plan(
         if rate is None or difference is not None:
             raise typer.BadParameter("needs --rate, and stands in place of --difference", param_hint="--rate-a")
         difference = rate_a - rate
+    counting = None if eligible is None else _of_sides(eligible)
     pilot = read(logs) if logs else None
     made = survexec.plan(
         pilot, metric=metric, difference=difference, tasks=tasks, trials=trials, budget=budget, power=power,
-        level=level, comparisons=comparisons, rate=rate, discordance=discordance, eligible=eligible, sd=sd, noise=noise,
+        level=level, comparisons=comparisons, rate=rate, discordance=discordance, eligible=counting, sd=sd, noise=noise,
         between=between, a=a, b=b, max_tasks=max_tasks, task_cost=task_cost,
     )  # fmt: skip
     write(made, format, output)
     if pilot is not None:
         tell_faults(pilot)
+
+
+def _of_sides(text: str) -> float | tuple[float, float]:
+    """One number for both sides, or one for each."""
+    try:
+        a, *rest = (float(part) for part in text.split(","))
+        (b,) = rest or [a]
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a share, such as 0.25, or two, such as 0.2,0.3") from None
+    return (a, b) if rest else a
