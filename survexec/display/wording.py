@@ -9,6 +9,7 @@ import pandas as pd
 
 from survexec.display.markup import Cell, Row
 from survexec.protocol.trajectory import UNKNOWN
+from survexec.statistics.difference_intervals import IN_WORDS
 
 DASH: Final = "–"
 AT_RISK: Final = "At risk: about to make call k without an earlier error."
@@ -28,8 +29,7 @@ INTERVALS: Final = {
     "percentile": "percentile bootstrap over tasks",
     "expanded_percentile": "expanded percentile bootstrap over tasks",
     "jackknife_t": "jackknife over tasks with Student's t",
-    "mover": "MOVER from Wilson limits",
-    "mover_jeffreys": "MOVER from Jeffreys limits",
+    **IN_WORDS,
     "newcombe": "Newcombe, paired",
     "tango": "Tango, paired",
 }
