@@ -16,6 +16,7 @@ from survexec.statistics.comparison import Comparison
 from survexec.statistics.difference_intervals import FEW_APART, apart
 from survexec.statistics.estimands import METRICS, Metric
 from survexec.statistics.families import ADJUSTMENTS
+from survexec.statistics.metric_tests import known_everywhere
 from survexec.statistics.pairing import Pair, named
 from survexec.statistics.summary import BOOTSTRAP
 
@@ -181,7 +182,7 @@ class _Row:
     @cached_property
     def both(self) -> np.ndarray:
         """Which tasks have the metric on both sides."""
-        return np.all(self.metric.denominator(self.pair.tally.counts) > 0, axis=1)
+        return known_everywhere(self.pair.tally, self.metric)
 
     @cached_property
     def apart(self) -> int:

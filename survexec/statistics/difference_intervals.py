@@ -13,7 +13,7 @@ from survexec.rollouts import counted
 from survexec.statistics import proportions
 from survexec.statistics.estimands import Metric
 from survexec.statistics.intervals import expanded_tail, without_spread
-from survexec.statistics.metric_tests import hits, is_clustered
+from survexec.statistics.metric_tests import hits, is_clustered, known_everywhere
 from survexec.statistics.pairing import Pair, undefined
 from survexec.statistics.resampling import Replicates
 from survexec.statistics.summary import BOOTSTRAP, proportion_bounds
@@ -99,7 +99,7 @@ def difference_interval(
 
 def _chosen(pair: Pair, metric: Metric, wanted: str | None, flat: bool) -> tuple[str, list[str]]:
     """Which method applies, and what must be said of it; `flat` where no task moves the difference."""
-    label, known = f"{pair.name}: {metric.label}", np.all(metric.denominator(pair.tally.counts) > 0, axis=1)
+    label, known = f"{pair.name}: {metric.label}", known_everywhere(pair.tally, metric)
     single = metric.proportion and not metric.conditional and not is_clustered(pair.tally)
     whole = single and bool(known.all())  # what Newcombe's and Tango's tables of tasks need
     name, notes = wanted or "expanded_percentile", []
@@ -137,9 +137,8 @@ def apart(pair: Pair, metric: Metric) -> int:
     -------
     int
     """
-    denominator = metric.denominator(pair.tally.counts)
-    known = (denominator > 0).all(axis=1)
-    value = metric.numerator(pair.tally.counts)[known] / denominator[known]
+    known = known_everywhere(pair.tally, metric)
+    value = metric.numerator(pair.tally.counts)[known] / metric.denominator(pair.tally.counts)[known]
     return int((np.abs(value[:, 0] - value[:, 1]) > _ZERO).sum())
 
 

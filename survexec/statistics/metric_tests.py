@@ -182,10 +182,14 @@ def is_clustered(tally: Tally) -> bool:
     return bool(tally["rollouts"].max() > 1)
 
 
+def known_everywhere(tally: Tally, metric: Metric) -> np.ndarray:
+    """On which tasks every cell has the metric, shape (task,)."""
+    return np.all(metric.denominator(tally.counts) > 0, axis=1)
+
+
 def hits(tally: Tally, metric: Metric) -> np.ndarray:
     """Whether each cell hit, on the tasks where all are known, shape (task, cell)."""
-    known = (metric.denominator(tally.counts) > 0).all(axis=1)
-    return metric.numerator(tally.counts)[known] > 0
+    return metric.numerator(tally.counts)[known_everywhere(tally, metric)] > 0
 
 
 def _run(test: str, pair: Pair, sample: Replicates, metric: Metric, runs: Runs) -> Tested:
@@ -235,8 +239,7 @@ def task_means(tally: Tally, metric: Metric, scale: int = 1) -> tuple[np.ndarray
     whole : bool
         Whether they are.
     """
-    n = metric.denominator(tally.counts)
-    known = (n > 0).all(axis=1)
+    n, known = metric.denominator(tally.counts), known_everywhere(tally, metric)
     means = metric.numerator(tally.counts)[known] / n[known]
     scale *= math.lcm(*np.unique(n[known]).astype(int).tolist())
     return (means, False) if scale > _LARGEST_SCALE else (np.round(means * scale), True)
