@@ -84,10 +84,8 @@ def some_runs(seeds: range, setting: Setting, tasks: int, trials: int) -> np.nda
 
 def main(runs: int) -> None:
     """Simulate every design on all processors and print one row a quantity."""
-    designs = [(label, tasks, trials) for label in SETTINGS for tasks, trials in DESIGNS]
-    found = np.array(
-        [on_all_processors(some_runs, runs, SETTINGS[label], tasks, trials) for label, tasks, trials in designs]
-    )
+    designs = [(setting, tasks, trials) for setting in SETTINGS.values() for tasks, trials in DESIGNS]
+    found = np.array(list(on_all_processors(some_runs, runs, designs)))
     print(f"{runs} runs, {RESAMPLES} resamples, nominal {LEVEL:.0%}; percent of the runs that have an interval")
     print("moderate: " + ", ".join(f"{t} x {m}" for t, m in DESIGNS) + "; then the same with few errors")
     for at, name in enumerate(QUANTITIES):

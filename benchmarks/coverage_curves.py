@@ -6,18 +6,17 @@ themselves after a Poisson number of calls or are cut at 15. The truth is a coho
 Printed: the share of runs in which a band holds the whole true curve (at the depths where five rollouts or more are
 expected to be still at risk), and in which a pointwise interval holds the truth, averaged over those depths.
 
-Run: python benchmarks/coverage.py [RUNS]
+Run: python benchmarks/coverage_curves.py [RUNS]
 """
 
 from __future__ import annotations
 
-import os
 import sys
-from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 
 import numpy as np
 import pandas as pd
+from simulation import on_all_processors
 
 from survexec.statistics.curve_differences import difference_columns
 from survexec.statistics.curve_intervals import precision
@@ -89,7 +88,7 @@ def one_run(tally: Tally, true: dict[str, np.ndarray], judged: np.ndarray, seed:
     return np.array(rows, dtype=float)
 
 
-def some_runs(setting: dict, tasks: int, trials: int, seeds: range) -> np.ndarray:
+def some_runs(seeds: range, setting: dict, tasks: int, trials: int) -> np.ndarray:
     """Coverage summed over runs."""
     true, at_risk = truth(setting)
     judged = at_risk * tasks * trials >= 5
@@ -104,16 +103,12 @@ def main(runs: int) -> None:
     """Simulate every design on all processors and print one row a curve."""
     print(f"{runs} runs, {RESAMPLES} resamples, nominal {LEVEL:.0%}; share of runs in percent")
     print(f"{'design':34s} {'curve':9s} {'pointwise':>9s} {'band':>6s} {'band of the difference':>23s}")
-    workers = os.cpu_count() or 1
-    with ProcessPoolExecutor(workers) as pool:
-        for label, setting in SETTINGS.items():
-            for tasks, trials in ((50, 1), (200, 1), (60, 4)):
-                shares = [range(w, runs, workers) for w in range(workers)]
-                jobs = [pool.submit(some_runs, setting, tasks, trials, share) for share in shares]
-                covered = 100 * sum(job.result() for job in jobs) / runs
-                for name, (point, band, difference) in zip(KINDS, covered, strict=True):
-                    design = f"{label}, {tasks} tasks x {trials}"
-                    print(f"{design:34s} {name:9s} {point:9.1f} {band:6.1f} {difference:23.1f}", flush=True)
+    designs = [(label, tasks, trials) for label in SETTINGS for tasks, trials in ((50, 1), (200, 1), (60, 4))]
+    counted = on_all_processors(some_runs, runs, [(SETTINGS[label], *size) for label, *size in designs])
+    for (label, tasks, trials), held in zip(designs, counted, strict=True):
+        for name, (point, band, difference) in zip(KINDS, 100 * held / runs, strict=True):
+            design = f"{label}, {tasks} tasks x {trials}"
+            print(f"{design:34s} {name:9s} {point:9.1f} {band:6.1f} {difference:23.1f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ task and is rarer after an error.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
@@ -69,9 +69,15 @@ def whole_population(setting: Setting) -> Counts:
     return Counts(np.sum([part.values for part in parts], axis=0), parts[0].columns)
 
 
-def on_all_processors(work: Callable[..., np.ndarray], runs: int, *given: object) -> np.ndarray:
-    """Sum of ``work(seeds, *given)`` over shares of the seeds 0 to runs - 1."""
+def on_all_processors(
+    work: Callable[..., np.ndarray], runs: int, designs: Iterable[tuple[object, ...]]
+) -> Iterator[np.ndarray]:
+    """Of each design, the sum of ``work(seeds, *design)`` over shares of the seeds 0 to runs - 1.
+
+    The processes stay for all designs, so that what `work` keeps is found once a process.
+    """
     workers = os.cpu_count() or 1
     with ProcessPoolExecutor(workers) as pool:
-        jobs = [pool.submit(work, range(at, runs, workers), *given) for at in range(workers)]
-        return sum(job.result() for job in jobs)
+        for design in designs:
+            jobs = [pool.submit(work, range(at, runs, workers), *design) for at in range(workers)]
+            yield sum(job.result() for job in jobs)
